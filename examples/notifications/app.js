@@ -16,7 +16,8 @@ const spoken = new Map();
 let fresh = null;
 
 const draw = drawing(() => {
-  if (!reader || !feed) return;
+  at("bell").disabled = !feed?.isLoaded;
+  if (!feed) return;
   const isOpen = fresh !== null;
   at("badge").hidden = feed.unread === 0;
   at("badge").textContent = feed.unread >= 999 ? "999+" : `${feed.unread}`;
@@ -24,7 +25,7 @@ const draw = drawing(() => {
   at("bell").setAttribute("aria-current", `${isOpen}`);
   at("posts").hidden = isOpen;
   at("lines").hidden = !isOpen;
-  keep(at("lines"), feed.items().map((item, n) => linePart(item, n < fresh)));
+  keep(at("lines"), feed.items().map((item, n) => linePart(item, n < fresh + feed.unread)));
   const posts = [...spoken.values()].filter((of) => of?.author === reader.user && of.published_at).sort((a, b) => b.rank - a.rank);
   keep(at("posts"), posts.map((post) => reader.now(post)).map((post) => ({ key: post.id, state: post, make: () => postView(post) })));
   reader.watch(posts.map(({ id }) => id));
@@ -79,7 +80,9 @@ async function openLines() {
   await feed.see();
 }
 
-function closeLines() {
+/** Closes the list: what came while it was open was seen too. */
+async function closeLines() {
+  if (fresh !== null) await feed.see();
   fresh = null;
   draw();
 }
@@ -125,7 +128,7 @@ for (const button of document.querySelectorAll("[data-deed]"))
     if (!answer.ok) trouble(new Error((await answer.json()).error));
   });
 at("bell").addEventListener("click", () => openLines().catch(trouble));
-at("home").addEventListener("click", closeLines);
+at("home").addEventListener("click", () => closeLines().catch(trouble));
 at("lock").addEventListener("change", (event) => lock(event.target.checked));
 addEventListener("unhandledrejection", ({ reason }) => trouble(reason));
 new EventSource("/pushes?as=yue").addEventListener("message", ({ data }) => pushed(JSON.parse(data)));

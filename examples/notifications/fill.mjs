@@ -6,7 +6,7 @@
 import { randomInt } from "node:crypto";
 
 import { run } from "../shared/site.mjs";
-import { fans } from "../shared/world.mjs";
+import { fans, named } from "../shared/world.mjs";
 
 const PEOPLE = {
   yue: { name: "唐小月", avatar: "/faces/tang-3.svg" },
@@ -34,7 +34,7 @@ const AFTER = [
 ];
 
 async function fill(world) {
-  await world.people(PEOPLE);
+  await world.people({ ...PEOPLE, ...named(fans(200)) });
   await world.posts(POSTS);
   // The phone of the user, which the push service reaches when no app of hers is open.
   const phone = { platform: "demo", push_token: "yue's phone", feeds: ["notifications"] };
@@ -56,12 +56,22 @@ async function look(world) {
   if (seen === null) await world.call("PUT", "/v1/users/yue/seen", { feed: "notifications", position });
 }
 
+/** Users who have not been here before. */
+async function strangers(world, count) {
+  const users = fans(count, randomInt(1000, 1_000_000));
+  await world.people(named(users));
+  return users;
+}
+
 /** What others do when a button of the page asks for it. */
 const DEEDS = {
-  like: (world) => world.likes("303", fans(1, randomInt(1_000_000))),
-  likes: (world) => world.likes("303", fans(50, randomInt(1_000_000))),
+  like: async (world) => world.likes("303", await strangers(world, 1)),
+  likes: async (world) => world.likes("303", await strangers(world, 50)),
   comment: (world) => world.call("POST", "/v1/items/303/comments", { author: "chef", body: { text: "面已经下锅了！" } }),
-  follow: (world) => world.follows({ [fans(1, randomInt(1_000_000))[0]]: ["yue"] }),
+  follow: async (world) => {
+    const [stranger] = await strangers(world, 1);
+    await world.follows({ [stranger]: ["yue"] });
+  },
 };
 
 const others = (world, { deed }) => {

@@ -68,31 +68,33 @@ export function drawing(draw) {
 
 /**
  * Makes the children of a list those of `parts`, [{key, state, make}]. A part is made again when its state is another
- * one; what somebody writes into a field of it stays there.
+ * one; what somebody writes into a field of it stays there. What stays is not touched.
  */
 export function keep(list, parts) {
   const before = new Map([...list.children].map((child) => [child.dataset.key, child]));
-  const now = parts.map(({ key, state, make }) => {
-    const old = before.get(key);
-    const text = JSON.stringify(state);
-    if (old?.keptState === text) return old;
-    const made = make();
-    made.dataset.key = key;
-    made.keptState = text;
-    if (old) restore(old, made);
-    return made;
-  });
-  const isSame = now.length === list.children.length && now.every((child, n) => child === list.children[n]);
-  if (!isSame) {
-    const focused = list.contains(document.activeElement) ? document.activeElement : null;
-    list.replaceChildren(...now);
-    (focused?.isConnected ? focused : list.querySelector("[data-focus]"))?.focus();
-  }
+  const now = parts.map((part) => kept(before.get(part.key), part));
+  const focused = list.contains(document.activeElement) && document.activeElement.matches("input");
+  const stays = new Set(now);
+  for (const child of before.values()) if (!stays.has(child)) child.remove();
+  now.forEach((child, n) => list.children[n] === child || list.insertBefore(child, list.children[n] ?? null));
+  if (focused && !list.contains(document.activeElement)) list.querySelector("[data-focus]")?.focus();
   for (const field of list.querySelectorAll("[data-focus]")) delete field.dataset.focus;
+}
+
+/** The element of a part: the one of before if it shows the same, else one that takes its place. */
+function kept(old, { key, state, make }) {
+  const text = JSON.stringify(state);
+  if (old?.keptState === text) return old;
+  const made = make();
+  made.dataset.key = key;
+  made.keptState = text;
+  if (old) restore(old, made);
+  return made;
 }
 
 /** Takes over what stands in the field of an older element, and whether it had the focus. */
 function restore(old, made) {
+  made.classList.add("again");
   const [from, to] = [old, made].map((element) => element.querySelector("input"));
   if (!from || !to) return;
   to.value = from.value;

@@ -17,6 +17,9 @@ const PAGE = 20;
 /** A connection may watch 32 items. */
 const WATCHED_MAX = 30;
 
+/** How long after a change it is asked how much is unread, in ms. */
+const COUNT_AFTER_MS = 200;
+
 /** The code with which a channel of an item ends when the item is gone. */
 const GONE = 2001;
 
@@ -187,10 +190,10 @@ class LiveFeed {
   unread = 0;
   #feed = new Feed();
   #own = []; // the posts of the user
-  #head = 0; // where the log stood when `unread` was counted
+  #counting = null; // the timer of the next question for how much is unread
 
   constructor(reader, name, { own = false, unread = false }) {
-    Object.assign(this, { reader, name, own });
+    Object.assign(this, { reader, name, own, counts: unread });
     const data = { deliver: "items", ...(unread && { unread }) };
     // The SDK asks for the state at first, and again when its position cannot be recovered.
     const subscription = reader.client.newSubscription(name, { data, getState: () => this.load() });
@@ -203,6 +206,11 @@ class LiveFeed {
   items() {
     const items = new Map([...this.#feed.items(), ...this.#own].map((item) => [item.id, item]));
     return [...items.values()].map((item) => this.reader.now(item)).sort(newestFirst);
+  }
+
+  /** Whether page one is there. */
+  get isLoaded() {
+    return this.#feed.position !== null;
   }
 
   /** Whether there are older items. */
@@ -246,8 +254,7 @@ class LiveFeed {
     try {
       this.#feed.apply(change, { offset });
       if (change.op === "seen" || change.op === "behind") this.#told(change);
-      else if (change.op === "add" && offset > this.#head) this.unread += 1;
-      else if (change.op === "delete") this.#count();
+      else if (this.counts) this.#count();
       if (change.item?.ref) this.#read(change.item.id);
       this.reader.changed();
     } catch (error) {
@@ -256,9 +263,12 @@ class LiveFeed {
     }
   }
 
-  /** Asks how much is unread, because a delete may be of an item that was seen. */
-  async #count() {
-    this.#told((await this.reader.client.rpc("seen", { channel: this.name })).data);
+  /** Asks how much is unread, once for all changes that come together: a line that grows is a delete and an add. */
+  #count() {
+    this.#counting ??= setTimeout(async () => {
+      this.#counting = null;
+      this.#told((await this.reader.client.rpc("seen", { channel: this.name })).data);
+    }, COUNT_AFTER_MS);
   }
 
   /** Reads what a repost reposts: no push has it. */
@@ -267,9 +277,8 @@ class LiveFeed {
     for (const { ref_item, ref_gone } of items) this.reader.around({ id, ref_item, ref_gone });
   }
 
-  #told({ unread = this.unread, head = this.#head, position }) {
-    Object.assign(this, { unread });
-    this.#head = position?.offset ?? head;
+  #told({ unread = this.unread }) {
+    this.unread = unread;
     this.reader.changed();
   }
 }

@@ -17,8 +17,17 @@ const AT_ONCE = 16;
 /** How often the server is asked whether it has finished, in ms. */
 const PAUSE_MS = 50;
 
-/** Users without a name, who react in large numbers. */
+/** Users who react in large numbers. */
 export const fans = (count, first = 1) => Array.from({ length: count }, (_, n) => `fan-${first + n}`);
+
+const FAMILIES = [..."赵钱孙李周吴郑王冯陈卫蒋沈韩杨朱秦许何吕"];
+const GIVEN = ["晨", "子涵", "一鸣", "雨桐", "浩然", "思远", "佳宁", "嘉树", "若溪", "文博", "欣怡", "天佑", "梓萱", "小满", "知秋", "阿宝", "云舒"];
+
+/** The same users with names, for World.people. */
+export const named = (fans) => Object.fromEntries(fans.map((user) => {
+  const n = Number(user.split("-")[1]);
+  return [user, { name: FAMILIES[n % FAMILIES.length] + GIVEN[n % GIVEN.length] }];
+}));
 
 /** What the body of a post says if it is for less than all friends: `narrowed` of an item does not tell these apart. */
 const forSome = (audience) => (audience?.lists || audience?.except_lists ? { some: true } : {});

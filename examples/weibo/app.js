@@ -135,9 +135,11 @@ async function search(words) {
   draw();
 }
 
+const some = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+
 /** What a search has found: people, then posts. */
 const foundView = ({ words, items, users }) => [
-  el("p", { class: "line" }, el("span", {}, "Found for ", el("b", {}, words), `: ${users.length} people, ${items.length} posts`), el("button", { onclick: leaveSearch }, "Close")),
+  el("p", { class: "line" }, el("span", {}, "Found for ", el("b", {}, words), `: ${some(users.length, "person", "people")}, ${some(items.length, "post", "posts")}`), el("button", { onclick: leaveSearch }, "Close")),
   users.length > 0 && el("section", { class: "card", "aria-label": "People found" },
     users.map((who) => el("div", { class: "person" }, avatar({ name: who.user, ...who }), el("p", {}, nameOf({ name: who.user, ...who })), who.user !== reader.user && followButton(who.user, following.has(who.user))))),
   el("section", { "aria-label": "Posts found" }, items.map((item) => post(reader.now(item), null))),
