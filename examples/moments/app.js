@@ -66,14 +66,16 @@ class Phone {
   /** Reads the comments on a post once, and who likes it whenever the number has changed. */
   #look({ id, counts = {} }) {
     const [reader, likes] = [this.#reader, this.#likes];
-    if (reader.comments(id) === null && !likes.has(id)) reader.loadComments(id);
+    if (reader.comments(id) === null && !likes.has(id)) reader.after(reader.loadComments(id));
     const known = likes.get(id) ?? { users: [], count: 0 };
     likes.set(id, { ...known, count: counts.like ?? 0 });
     if (known.count === (counts.like ?? 0)) return;
-    reader.call("GET", `/v1/items/${id}/reactions?kind=like`).then(({ reactions }) => {
+    const read = async () => {
+      const { reactions } = await reader.call("GET", `/v1/items/${id}/reactions?kind=like`);
       likes.set(id, { users: reactions.map(({ user }) => user), count: counts.like ?? 0 });
       this.#draw();
-    });
+    };
+    reader.after(read());
   }
 
   #part(item) {

@@ -11,6 +11,8 @@
 
 import { Feed, FeedGap, newestFirst } from "/feed.js";
 
+import { trouble } from "./draw.js";
+
 /** Items of a page. */
 const PAGE = 20;
 
@@ -62,6 +64,11 @@ export class Reader {
 
   close() {
     this.client.disconnect();
+  }
+
+  /** Waits for work that nobody else waits for, and shows why it failed, unless the user has left by then. */
+  async after(work) {
+    await work.catch((error) => this.client.state !== "disconnected" && trouble(error));
   }
 
   /** One request to Feedgate with the token of this user; answers the JSON. */
@@ -158,10 +165,10 @@ export class Reader {
     this.#watched.set(id, subscription);
     subscription.on("subscribed", ({ data }) => {
       this.around(data);
-      if (this.#comments.has(id)) this.loadComments(id);
+      if (this.#comments.has(id)) this.after(this.loadComments(id));
     });
     subscription.on("publication", ({ data }) => this.#moved(id, data));
-    subscription.on("unsubscribed", ({ code }) => code === GONE && this.#feeds.forEach((feed) => feed.load()));
+    subscription.on("unsubscribed", ({ code }) => code === GONE && this.#feeds.forEach((feed) => this.after(feed.load())));
     subscription.subscribe();
   }
 
@@ -175,7 +182,7 @@ export class Reader {
     this.#meet(people);
     const comments = this.#comments.get(id);
     if (op === "counts") this.around({ id, counts });
-    if (op === "missed" && comments) this.loadComments(id);
+    if (op === "missed" && comments) this.after(this.loadComments(id));
     if (op === "comment" && !((comments?.get(comment.id)?.version ?? 0) > comment.version)) comments?.set(comment.id, comment);
     if (op === "uncomment") comments?.delete(gone);
     this.changed();
@@ -255,19 +262,19 @@ class LiveFeed {
       this.#feed.apply(change, { offset });
       if (change.op === "seen" || change.op === "behind") this.#told(change);
       else if (this.counts) this.#count();
-      if (change.item?.ref) this.#read(change.item.id);
+      if (change.item?.ref) this.reader.after(this.#read(change.item.id));
       this.reader.changed();
     } catch (error) {
       if (!(error instanceof FeedGap)) throw error;
-      this.load();
+      this.reader.after(this.load());
     }
   }
 
   /** Asks how much is unread, once for all changes that come together: a line that grows is a delete and an add. */
   #count() {
-    this.#counting ??= setTimeout(async () => {
+    this.#counting ??= setTimeout(() => {
       this.#counting = null;
-      this.#told((await this.reader.client.rpc("seen", { channel: this.name })).data);
+      this.reader.after(this.reader.client.rpc("seen", { channel: this.name }).then(({ data }) => this.#told(data)));
     }, COUNT_AFTER_MS);
   }
 

@@ -23,7 +23,7 @@ export const fans = (count, first = 1) => Array.from({ length: count }, (_, n) =
 const FAMILIES = [..."赵钱孙李周吴郑王冯陈卫蒋沈韩杨朱秦许何吕"];
 const GIVEN = ["晨", "子涵", "一鸣", "雨桐", "浩然", "思远", "佳宁", "嘉树", "若溪", "文博", "欣怡", "天佑", "梓萱", "小满", "知秋", "阿宝", "云舒"];
 
-/** The same users with names, for World.people. */
+/** Names for users of `fans`, as World.people takes them. */
 export const named = (fans) => Object.fromEntries(fans.map((user) => {
   const n = Number(user.split("-")[1]);
   return [user, { name: FAMILIES[n % FAMILIES.length] + GIVEN[n % GIVEN.length] }];

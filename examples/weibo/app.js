@@ -40,7 +40,7 @@ function part(item) {
 function post(item, comments) {
   const { id, author, body, counts = {}, own = [], published_at } = item;
   const liked = own.includes("like");
-  const toggle = () => (comments ? reader.forgetComments(id) : reader.loadComments(id));
+  const toggle = () => (comments ? reader.forgetComments(id) : reader.after(reader.loadComments(id)));
   const who = reader.person(author);
   return el("article", { class: "card post", "aria-label": `Post of ${who.name}` },
     avatar(who),

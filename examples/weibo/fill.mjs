@@ -49,15 +49,15 @@ const POSTS = [
 ];
 
 const LIKES = {
-  104: ["xia", "lan", "tang", "news", ...fans(86)],
-  105: ["chef", "tang", ...fans(120)],
+  104: ["xia", "lan", "tang", "news", ...fans(46)],
+  105: ["chef", "tang", ...fans(68)],
   106: ["xia", "chef", ...fans(14)],
-  107: ["xia", "lan", "ming", ...fans(43)],
+  107: ["xia", "lan", "ming", ...fans(23)],
   108: ["ming", "lan", ...fans(7)],
   111: ["xia", "news", "tang", ...fans(28)],
   112: ["xia", "fu", ...fans(9)],
   113: ["lan", ...fans(31)],
-  114: ["ming", "tang", "zhou", ...fans(64)],
+  114: ["ming", "tang", "zhou", ...fans(34)],
   115: ["lan", "xia", ...fans(22)],
 };
 
