@@ -1,5 +1,5 @@
-// The pictures of the examples, drawn from a name: a face, a cat, a sign, or a landscape for a post. One name always gives
-// one picture, so no picture has to be stored.
+// The pictures of the examples, drawn from a name: a face, a cat, a sign, or a landscape for a post. One name always
+// gives one picture, so no picture has to be stored.
 
 const SKIN = ["#f7d7c0", "#f1c6a4", "#e8b48c", "#d99f73"];
 const HAIR = ["#2b2320", "#3c2a23", "#5a3a29", "#1d2433", "#6b4a35"];

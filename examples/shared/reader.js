@@ -90,7 +90,7 @@ export class Reader {
     return ask(`/actions/${action}`, { as: this.user, ...asked });
   }
 
-  /** A list that keeps itself. `own`: whether it also has the posts of the user. `unread`: whether it counts what is unread. */
+  /** A list that keeps itself. `own`: it also has the posts of the user. `unread`: it counts what is unread. */
   feed(name, options = {}) {
     const feed = new LiveFeed(this, name, options);
     this.#feeds.push(feed);

@@ -1,4 +1,4 @@
-// The backend of an example app: it fills the server, serves the page, makes tokens, and publishes and follows for users.
+// The backend of an example app: it fills the server, serves the page, makes tokens, publishes and follows for users.
 //
 //     await run(import.meta.url, { fill, viewers, actions });     the whole of a program `fill.mjs`
 //
@@ -7,8 +7,8 @@
 //     POST /push                 the calls of push.webhook_url
 //     GET  /pushes?as=USER       the notifications of these calls, as server-sent events
 //
-// Anybody on this machine may be any user here, because a demo has no passwords. So it listens on the loopback alone, and
-// answers no page but its own.
+// Anybody on this machine may be any user here, because a demo has no passwords. So it listens on the loopback alone,
+// and answers no page but its own.
 
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -53,7 +53,7 @@ class Site {
   #streams = new Map();
   #told = new Set();
 
-  /** `product`: the folder of the example. `viewers`: the users that the page offers. `webhookKey`: signs calls of /push. */
+  /** `product`: the folder of the example. `viewers`: whom the page offers. `webhookKey`: signs calls of /push. */
   constructor({ product, world, viewers, actions = {}, webhookKey }) {
     Object.assign(this, { product, world, viewers, webhookKey, actions: { ...ACTIONS, ...actions } });
   }
@@ -153,18 +153,31 @@ async function text(request) {
 const secret = (product, name, variable) =>
   process.env[variable] ?? readFile(join("data", product, "secrets", name), "utf8").then((text) => text.trim(), () => undefined);
 
-/** Fills the server, then serves the page until Ctrl-C; with `--fill` it ends after the first. `module`: URL of fill.mjs. */
+/** What a person can do about an error that comes before the page is there. */
+function advice(error, product, url) {
+  const start = `cargo run --release -- --config examples/${product}/feedgate.toml`;
+  if (error.message === "fetch failed") return `nobody answers at ${url}. Start the server: ${start}`;
+  if (error.code === "EADDRINUSE") return `port ${error.port} is taken. Name another one by PORT, and in push.webhook_url if the settings have it`;
+  return error instanceof Refused ? `${error.message}. Start the server: ${start}` : error.stack;
+}
+
+/** Fills the server, then serves the page until Ctrl-C; with `--fill` it only fills. `module`: the URL of fill.mjs. */
 export async function run(module, { fill, viewers, actions }) {
   const product = basename(dirname(fileURLToPath(module)));
   const { FEEDGATE_URL: url = "http://127.0.0.1:8080", PORT: port = 8000 } = process.env;
-  const key = await secret(product, "api_key", "FEEDGATE_KEY");
-  if (!key) throw new Error(`start the server first: cargo run --release -- --config examples/${product}/feedgate.toml`);
-  const world = new World({ url, key });
-  await fill(world);
-  await world.settled();
-  console.log(`filled    ${url}`);
-  if (process.argv.includes("--fill")) return;
-  const webhookKey = await secret(product, "webhook_key", "FEEDGATE_WEBHOOK_KEY");
-  const site = new Site({ product, world, viewers, actions, webhookKey });
-  console.log(`page      http://127.0.0.1:${await site.listen(Number(port))}/${product}/`);
+  try {
+    const key = await secret(product, "api_key", "FEEDGATE_KEY");
+    if (!key) throw new Refused(401, `there is no key in data/${product}/secrets`);
+    const world = new World({ url, key });
+    await fill(world);
+    await world.settled();
+    console.log(`filled    ${url}`);
+    if (process.argv.includes("--fill")) return;
+    const webhookKey = await secret(product, "webhook_key", "FEEDGATE_WEBHOOK_KEY");
+    const site = new Site({ product, world, viewers, actions, webhookKey });
+    console.log(`page      http://127.0.0.1:${await site.listen(Number(port))}/${product}/`);
+  } catch (error) {
+    console.error(advice(error, product, url));
+    process.exitCode = 1;
+  }
 }

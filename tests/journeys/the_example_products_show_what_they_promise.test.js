@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Phone } from "../actors/phone.js";
+import { freePort } from "../actors/port.js";
 import { Product } from "../actors/product.js";
 import { until } from "../actors/until.js";
 
@@ -105,4 +106,15 @@ test("notifications: two hundred likes are one line, and what one device has see
   await server.call("PUT", "/v1/items/302/reactions/like/late");
   await phone.shows("a new line", ([first]) => first.body.count === 1);
   await phone.agrees();
+});
+
+test("the program of an example says what is missing when there is no server, or no key", async () => {
+  const product = new Product();
+  Object.assign(product, { name: "weibo", port: 0 });
+  const says = async (server, wanted) => {
+    product.server = { secrets: "/nowhere", ...server };
+    await assert.rejects(product.fill(), ({ code, stderr }) => code === 1 && wanted.test(stderr));
+  };
+  await says({ url: `http://127.0.0.1:${await freePort()}`, key: "none" }, /^nobody answers at http:.*cargo run --release -- --config examples\/weibo\/feedgate.toml$/m);
+  await says({ url: "http://127.0.0.1:1", key: "" }, /^there is no key in data\/weibo\/secrets/);
 });
