@@ -225,7 +225,10 @@ const pageView = (page) => html`
   </main>`;
 
 const invitation = (page) => html`
-  <p class="invitation">Nobody has posted here yet. <button class="main" @click=${() => page.loadDemo()}>Load demo</button></p>`;
+  <p class="invitation">
+    <span>Nobody has posted here yet. Or see a whole product: <code>node examples/weibo/fill.mjs</code>, <code>moments</code> or <code>notifications</code>.</span>
+    <button class="main" @click=${() => page.loadDemo()}>Load demo</button>
+  </p>`;
 
 const composer = (page) => html`
   <form class="composer" @submit=${(event) => submitted(page, event)}>

@@ -2,11 +2,13 @@
 //
 //     const page = await open(t, server);              a window on the console, by a link of `feedgate console`
 //     const phone = device(page, "tablet");            one of its phones
+//     const other = await visit(t, url);               a window on another page of ours, such as one of examples/
 //
 // A test fails if the page breaks its own content security policy, or throws.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { mkdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -43,14 +45,23 @@ export async function blank(browser, options) {
 }
 
 /** A window on the console. `options` are those of a Playwright context, such as `colorScheme`. */
-export async function open(t, server, options = {}) {
+export const open = async (t, server, options) => visit(t, await link(server), options);
+
+/** A window on a page of ours. */
+export async function visit(t, url, options = {}) {
   const page = await blank(await browser(t), { viewport: { width: 1280, height: 800 }, ...options });
   const wrong = [];
   page.on("pageerror", (error) => wrong.push(error.message));
   page.on("console", (message) => /Content.Security.Policy|Trusted/i.test(message.text()) && wrong.push(message.text()));
   t.after(() => assert.deepEqual(wrong, []));
-  await page.goto(await link(server));
+  await page.goto(url);
   return page;
+}
+
+/** Leaves a picture of the page beside the logs of the tests. */
+export async function picture(page, name) {
+  await mkdir(join(TOOLS, "logs"), { recursive: true });
+  await page.screenshot({ path: join(TOOLS, "logs", `${name}.png`) });
 }
 
 /** One of the phones of the page, by the name of its device. */

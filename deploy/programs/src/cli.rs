@@ -133,6 +133,8 @@ pub(crate) enum Command {
     },
     /// Connect as a device and print a line of JSON for each change of a user's feed
     Tail(Tail),
+    /// Show what a server does, drawn anew every few seconds until Ctrl-C
+    Top(Top),
     /// Succeed if the server at URL says that it is ready, as a health check
     Ready {
         /// http://HOST:PORT of a gateway's admin port or a worker's health port
@@ -255,6 +257,22 @@ pub(crate) struct Edge {
     pub(crate) reader: UserId,
     /// The user who is followed
     pub(crate) author: UserId,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+#[derive(Args)]
+pub(crate) struct Top {
+    /// Another process of the same cluster, such as http://HOST:PORT of a worker's health port: its numbers are added.
+    /// May be given more than once
+    #[arg(long, value_name = "URL")]
+    pub(crate) also: Vec<String>,
+    /// The seconds between two pictures
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub(crate) every: u64,
+    /// End after so many pictures
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) count: Option<u32>,
     #[command(flatten)]
     pub(crate) server: Server,
 }

@@ -111,6 +111,11 @@ impl Client {
         Self::with_key(authority(url)?, key, || secrets::api_key(secrets_dir))
     }
 
+    /// Another server with the same key.
+    pub(crate) fn elsewhere(&self, url: &str) -> anyhow::Result<Self> {
+        Ok(Self { authority: authority(url)?, key: self.key.clone(), http: self.http.clone() })
+    }
+
     /// A client without a key, for routes that need none.
     pub(crate) fn anonymous(url: &str) -> anyhow::Result<Self> {
         Ok(Self::new(authority(url)?, None))

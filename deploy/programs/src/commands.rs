@@ -17,7 +17,7 @@ use crate::effective::{self, server_settings};
 use crate::serve::{self, Role};
 use crate::settings::Settings;
 use crate::stdout::print;
-use crate::{DEFAULT_CONFIG, against, backup, doctor, restore, secrets, tail, transfer};
+use crate::{DEFAULT_CONFIG, against, backup, doctor, restore, secrets, tail, top, transfer};
 
 /// Carries out a command line. Blocks until it is done.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -74,6 +74,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Doctor { backup, scratch, place } => return Ok(doctor::run(backup, scratch, &place)),
         Command::Console { server } => client(console(server)),
         Command::Tail(tail) => client(tail::run(tail)),
+        Command::Top(top) => client(top::run(top)),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

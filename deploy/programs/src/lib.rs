@@ -8,6 +8,7 @@
 //!   cli ─┬─ serve ──▶ layers ▶ settings ▶ stores ▶ secrets ▶ gateway + worker ▶ until a signal
 //!        ├─ token, publish, follow, unfollow, feed, console ──▶ client (HTTP) ──▶ the running server
 //!        ├─ tail ──▶ device (WebSocket) ──▶ the running server
+//!        ├─ top ──▶ /metrics of the running processes
 //!        └─ ready, secrets, check-config, default-config
 //! ```
 //!
@@ -45,6 +46,7 @@ mod stdout;
 mod stores;
 mod tail;
 mod tls;
+mod top;
 mod transfer;
 mod url;
 mod webhook;

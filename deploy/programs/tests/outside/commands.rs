@@ -445,3 +445,24 @@ fn a_doctor_finds_a_store_that_was_killed_sound_and_a_damaged_one_not() {
     let (code, _) = refused(&here, &["doctor", "--backup", "data"]);
     assert_eq!(code, 2);
 }
+
+#[test]
+fn top_shows_the_sessions_and_writes_of_a_running_server() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    let tail = tail(&here, &["--user", "bob"]);
+    ok(&here, &["follow", "bob", "ann"]);
+    ok(&here, &["publish", "--author", "ann", "1"]);
+    tail.line().unwrap();
+    let shown = ok(&here, &["top", "--every", "1", "--count", "1"]);
+    assert!(shown.contains("1 sessions of 1 users   1 connections (websocket 1)"), "{shown}");
+    assert!(shown.contains("1 items, 1 follows"), "{shown}");
+    let (_, stderr) = refused(&here, &["top", "--also", "http://127.0.0.1:1"]);
+    assert!(stderr.contains("no server answers at http://127.0.0.1:1"), "{stderr}");
+    let (_, stderr) = refused(&here, &["top", "--key", "wrong"]);
+    assert!(stderr.contains("key"), "{stderr}");
+    drop(tail);
+    server.stop();
+    let (_, stderr) = refused(&here, &["top"]);
+    assert!(stderr.contains("no server runs on the data directory"), "{stderr}");
+}

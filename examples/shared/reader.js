@@ -1,0 +1,291 @@
+// One user in a page: a token from the app's own backend, one connection by the unmodified SDK, and the feeds over it.
+//
+//     const reader = await Reader.open("ming", () => draw());     the function is called whenever something has changed
+//     const feed = reader.feed("feed", { own: true });            a list that keeps itself
+//     feed.items()                                                what to show, with the counts of now
+//     await reader.like(item, true)
+//     reader.close()
+//
+// The reducer keeps the order of a list. What stands around an item is state: it comes with a page, and from then on
+// from the channel of the item.
+
+import { Feed, FeedGap, newestFirst } from "/feed.js";
+
+import { trouble } from "./draw.js";
+
+/** Items of a page. */
+const PAGE = 20;
+
+/** A connection may watch 32 items. */
+const WATCHED_MAX = 30;
+
+/** How long after a change it is asked how much is unread, in ms. */
+const COUNT_AFTER_MS = 200;
+
+/** The code with which a channel of an item ends when the item is gone. */
+const GONE = 2001;
+
+/** Asks the backend of this app. */
+async function ask(path, body) {
+  const more = body && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(path, more);
+  const value = await answer.json();
+  if (!answer.ok) throw new Error(value.error);
+  return value;
+}
+
+export class Reader {
+  #feeds = [];
+  #people = new Map(); // user → {name, avatar}; null while it is being asked
+  #comments = new Map(); // item → Map of id → comment
+  #watched = new Map(); // item → its subscription
+  #around = new Map(); // item → what has moved around it since a page said it
+
+  /** A session of this user; without one, of the first user whom the backend offers. */
+  static async open(user, changed) {
+    return new Reader(await ask(`/session${user ? `?as=${user}` : ""}`), changed);
+  }
+
+  constructor({ user, token, server, viewers }, changed) {
+    Object.assign(this, { user, token, server, viewers, changed });
+    for (const { user: id, ...person } of viewers) this.#people.set(id, person);
+    this.client = new Centrifuge(`${server.replace(/^http/, "ws")}/connection/websocket`, {
+      token,
+      data: { device_id: `web-${user}` },
+      getToken: async () => (this.token = (await ask(`/session?as=${user}`)).token),
+    });
+    for (const event of ["connected", "connecting", "disconnected"]) this.client.on(event, () => changed());
+    this.client.connect();
+  }
+
+  get isLive() {
+    return this.client.state === "connected";
+  }
+
+  close() {
+    this.client.disconnect();
+  }
+
+  /** Waits for work that nobody else waits for, and shows why it failed, unless the user has left by then. */
+  async after(work) {
+    await work.catch((error) => this.client.state !== "disconnected" && trouble(error));
+  }
+
+  /** One request to Feedgate with the token of this user; answers the JSON. */
+  async call(method, path, body, headers = {}) {
+    const answer = await fetch(this.server + path, {
+      method,
+      headers: { authorization: `Bearer ${this.token}`, ...(body && { "content-type": "application/json" }), ...headers },
+      body: body && JSON.stringify(body),
+    });
+    const text = await answer.text();
+    const value = text && JSON.parse(text);
+    if (!answer.ok) throw new Error(value.detail);
+    this.#meet(value.people);
+    return value;
+  }
+
+  /** What only the app's backend may do, such as to publish. */
+  do(action, asked) {
+    return ask(`/actions/${action}`, { as: this.user, ...asked });
+  }
+
+  /** A list that keeps itself. `own`: it also has the posts of the user. `unread`: it counts what is unread. */
+  feed(name, options = {}) {
+    const feed = new LiveFeed(this, name, options);
+    this.#feeds.push(feed);
+    return feed;
+  }
+
+  /** Name and avatar of a user as far as they are known; asks for those of who is not known yet. */
+  person(user) {
+    if (!this.#people.has(user)) {
+      this.#people.set(user, null);
+      this.call("GET", `/v1/users/${user}`).then((person) => this.#meet({ [user]: person }), () => {}).then(this.changed);
+    }
+    const { name = user, avatar } = this.#people.get(user) ?? {};
+    return { user, name, avatar };
+  }
+
+  /** Likes an item, or takes the like back. The answer says what is so now. */
+  async like(id, on) {
+    this.around(await this.call(on ? "PUT" : "DELETE", `/v1/items/${id}/reactions/like/${this.user}`));
+  }
+
+  /** Writes a comment, once however often the request is sent. */
+  async comment(id, text, reply_to) {
+    await this.call("POST", `/v1/items/${id}/comments`, { body: { text }, ...(reply_to && { reply_to }) }, { "idempotency-key": crypto.randomUUID() });
+    await this.loadComments(id);
+  }
+
+  /** The comments on an item, oldest first; null if they were not loaded. */
+  comments(id) {
+    const comments = this.#comments.get(id);
+    return comments ? [...comments.values()].sort((a, b) => a.created_at - b.created_at || (BigInt(a.id) < BigInt(b.id) ? -1 : 1)) : null;
+  }
+
+  async loadComments(id) {
+    const { comments } = await this.call("GET", `/v1/items/${id}/comments?limit=100`);
+    this.#comments.set(id, new Map(comments.map((comment) => [comment.id, comment])));
+    this.changed();
+  }
+
+  /** Keeps comments no longer. */
+  forgetComments(id) {
+    this.#comments.delete(id);
+    this.changed();
+  }
+
+  /** Watches these items, the first of them if they are too many, and no other. */
+  watch(ids) {
+    const wanted = new Set(ids.slice(0, WATCHED_MAX));
+    for (const [id, subscription] of this.#watched) if (!wanted.has(id)) this.#unwatch(id, subscription);
+    for (const id of wanted) if (!this.#watched.has(id)) this.#watch(id);
+  }
+
+  /** An item with what is so now around it. */
+  now(item) {
+    return { ...item, ...this.#around.get(item.id) };
+  }
+
+  /** Takes in what is so now around an item, such as {id, counts, own}; what is not named stays. */
+  around({ id, ...state }) {
+    const { counts, own, ref_item, ref_gone } = { ...this.#around.get(id), ...state };
+    this.#around.set(id, JSON.parse(JSON.stringify({ counts, own, ref_item, ref_gone })));
+    this.changed();
+  }
+
+  /** A page says what is around these items. What their channels say is newer. */
+  paged(items) {
+    for (const { id } of items) if (!this.#watched.has(id)) this.#around.delete(id);
+  }
+
+  #watch(id) {
+    const subscription = this.client.newSubscription(`item:${id}`);
+    this.#watched.set(id, subscription);
+    subscription.on("subscribed", ({ data }) => {
+      this.around(data);
+      if (this.#comments.has(id)) this.after(this.loadComments(id));
+    });
+    subscription.on("publication", ({ data }) => this.#moved(id, data));
+    subscription.on("unsubscribed", ({ code }) => code === GONE && this.#feeds.forEach((feed) => this.after(feed.load())));
+    subscription.subscribe();
+  }
+
+  #unwatch(id, subscription) {
+    this.#watched.delete(id);
+    subscription.unsubscribe();
+    this.client.removeSubscription(subscription);
+  }
+
+  #moved(id, { op, counts, comment, id: gone, people }) {
+    this.#meet(people);
+    const comments = this.#comments.get(id);
+    if (op === "counts") this.around({ id, counts });
+    if (op === "missed" && comments) this.after(this.loadComments(id));
+    if (op === "comment" && !((comments?.get(comment.id)?.version ?? 0) > comment.version)) comments?.set(comment.id, comment);
+    if (op === "uncomment") comments?.delete(gone);
+    this.changed();
+  }
+
+  #meet(people = {}) {
+    for (const [user, person] of Object.entries(people)) this.#people.set(user, person);
+  }
+}
+
+class LiveFeed {
+  unread = 0;
+  #feed = new Feed();
+  #own = []; // the posts of the user
+  #counting = null; // the timer of the next question for how much is unread
+
+  constructor(reader, name, { own = false, unread = false }) {
+    Object.assign(this, { reader, name, own, counts: unread });
+    const data = { deliver: "items", ...(unread && { unread }) };
+    // The SDK asks for the state at first, and again when its position cannot be recovered.
+    const subscription = reader.client.newSubscription(name, { data, getState: () => this.load() });
+    subscription.on("subscribed", ({ data }) => this.#told(data));
+    subscription.on("publication", ({ data, offset }) => this.#taken(data, offset));
+    subscription.subscribe();
+  }
+
+  /** What to show, newest first. */
+  items() {
+    const items = new Map([...this.#feed.items(), ...this.#own].map((item) => [item.id, item]));
+    return [...items.values()].map((item) => this.reader.now(item)).sort(newestFirst);
+  }
+
+  /** Whether page one is there. */
+  get isLoaded() {
+    return this.#feed.position !== null;
+  }
+
+  /** Whether there are older items. */
+  get hasMore() {
+    return this.#feed.next !== null;
+  }
+
+  /** Page one again; changes that come meanwhile are held by the reducer. */
+  async load() {
+    this.#feed.lost();
+    const [page] = await Promise.all([this.#page(), this.own && this.loadOwn()]);
+    this.reader.paged(page.items);
+    this.#feed.reset(page);
+    this.reader.changed();
+    return this.#feed.position;
+  }
+
+  async older() {
+    // False if something was deleted while the page was on its way; the button asks again.
+    this.#feed.append(await this.#page(this.#feed.next));
+    this.reader.changed();
+  }
+
+  /** The user's own posts, which stand in no feed of the user. */
+  async loadOwn() {
+    this.#own = (await this.reader.call("GET", `/v1/users/${this.reader.user}/outbox?limit=${PAGE}`)).items;
+    this.reader.changed();
+  }
+
+  /** Says that the user has looked at the list: on this device, and so on all. */
+  async see() {
+    this.#told((await this.reader.client.rpc("seen", { ...this.#feed.position, channel: this.name })).data);
+  }
+
+  #page(cursor) {
+    const query = new URLSearchParams({ name: this.name, limit: PAGE, ...(cursor && { cursor }) });
+    return this.reader.call("GET", `/v1/users/${this.reader.user}/feed?${query}`);
+  }
+
+  #taken(change, offset) {
+    try {
+      this.#feed.apply(change, { offset });
+      if (change.op === "seen" || change.op === "behind") this.#told(change);
+      else if (this.counts) this.#count();
+      if (change.item?.ref) this.reader.after(this.#read(change.item.id));
+      this.reader.changed();
+    } catch (error) {
+      if (!(error instanceof FeedGap)) throw error;
+      this.reader.after(this.load());
+    }
+  }
+
+  /** Asks how much is unread, once for all changes that come together: a line that grows is a delete and an add. */
+  #count() {
+    this.#counting ??= setTimeout(() => {
+      this.#counting = null;
+      this.reader.after(this.reader.client.rpc("seen", { channel: this.name }).then(({ data }) => this.#told(data)));
+    }, COUNT_AFTER_MS);
+  }
+
+  /** Reads what a repost reposts: no push has it. */
+  async #read(id) {
+    const { items } = await this.reader.call("GET", `/v1/items?ids=${id}`);
+    for (const { ref_item, ref_gone } of items) this.reader.around({ id, ref_item, ref_gone });
+  }
+
+  #told({ unread = this.unread }) {
+    this.unread = unread;
+    this.reader.changed();
+  }
+}

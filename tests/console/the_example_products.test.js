@@ -1,0 +1,180 @@
+// The pages of examples/ in Chromium: what they show of a filled server, what moves by itself, and who is shown what.
+
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { test } from "node:test";
+
+import { Product } from "../actors/product.js";
+import { until } from "../actors/until.js";
+import { picture, visit } from "./browser.js";
+
+const HOSTILE = '<img src=x onerror="globalThis.broken = true">';
+
+/** A product that was filled, and a window on its page. */
+async function open(t, name, { query = "", ...options } = {}) {
+  const product = await Product.start(t, name);
+  const url = await product.page(t);
+  return { server: product.server, url, page: await visit(t, url + query, { viewport: { width: 900, height: 900 }, ...options }) };
+}
+
+/** The post of a feed that holds this text. */
+const post = (scope, text) => scope.getByRole("article").filter({ hasText: text });
+
+const like = (server, item, user) => server.call("PUT", `/v1/items/${item}/reactions/like/${user}`);
+
+/** Waits until an element says just this. */
+const says = (what, element, wanted) =>
+  until(what, async () => (await element.textContent()).trim() === wanted, { seen: () => element.textContent() });
+
+/** Nothing on the page is wider than the screen of a phone. */
+async function fits(t, url) {
+  const page = await visit(t, url, { viewport: { width: 390, height: 844 } });
+  await page.getByRole("article").first().waitFor();
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+}
+
+test("weibo: likes, comments and posts of others come to the page by themselves", async (t) => {
+  const { server, url, page } = await open(t, "weibo", { query: "?as=xia" });
+  const feed = page.getByRole("feed");
+  const bridge = post(feed, "凌晨四点的断桥");
+  await says("the likes of the bridge", bridge.getByRole("button", { name: "Like" }), "♥50");
+  await like(server, "104", "zhou");
+  await says("one like more", bridge.getByRole("button", { name: "Like" }), "♥51");
+  await bridge.getByRole("button", { name: "Like" }).click();
+  await says("one less: the viewer's own", bridge.getByRole("button", { name: "Like" }), "♥50");
+
+  await bridge.getByRole("button", { name: "Comments" }).click();
+  await bridge.getByText("它收了一条小鱼当片酬").waitFor();
+  await bridge.getByLabel("Write a comment").fill("unfinished");
+  await server.call("POST", "/v1/items/104/comments", { author: "chef", body: { text: "真好看" } });
+  await bridge.getByText("真好看").waitFor();
+  assert.equal(await bridge.getByLabel("Write a comment").inputValue(), "unfinished", "what is being written stays");
+
+  await server.publish("news", { text: "快讯：雨停了" });
+  await post(feed, "快讯：雨停了").waitFor();
+  await page.evaluate(() => scrollTo(0, 0));
+  await picture(page, "weibo");
+  await fits(t, url);
+});
+
+test("weibo: a repost shows its original as it is now, and says when it is gone", async (t) => {
+  const { server, url, page } = await open(t, "weibo", { query: "?as=xia" });
+  const repost = post(page.getByRole("feed"), "杯子是我的");
+  await repost.getByText("橘猫大福").waitFor();
+  await repost.getByText("今天也成功把杯子推下了桌子").waitFor();
+  await post(page.getByRole("feed"), "片儿川").getByRole("button", { name: "Repost" }).click();
+  await page.getByLabel("Say something about it").fill("一起去");
+  await page.getByLabel("Say something about it").press("Enter");
+  await post(page.getByRole("feed"), "一起去").locator("blockquote").getByText("片儿川").waitFor();
+  await server.call("DELETE", "/v1/items/105");
+  await page.goto(`${url}?as=xia`);
+  await repost.getByText("This post is not available.").waitFor();
+});
+
+test("weibo: the search finds people and posts, and who is followed is in the feed at once", async (t) => {
+  const { page } = await open(t, "weibo", { query: "?as=xia" });
+  const words = page.getByRole("searchbox");
+  await until("the search finds both", async () => {
+    await words.fill("小明");
+    await words.press("Enter");
+    await page.getByText("Found for").waitFor();
+    return (await page.getByRole("region", { name: "Posts found" }).getByRole("article").count()) === 2;
+  });
+  await page.getByRole("region", { name: "People found" }).getByText("王小明").waitFor();
+  await page.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Follow 唐小月" }).click();
+  await post(page.getByRole("feed"), "环湖一圈").waitFor();
+  await page.getByRole("button", { name: "Unfollow 唐小月" }).click();
+  await post(page.getByRole("feed"), "环湖一圈").waitFor({ state: "detached" });
+});
+
+test("what people write is text on each page, a name as well as a post", async (t) => {
+  for (const [name, user, item] of [["weibo", "ming", "104"], ["moments", "hong", "208"], ["notifications", "xia", null]]) {
+    const product = await Product.start(t, name);
+    const { server } = product;
+    const url = await product.page(t);
+    await server.call("PUT", `/v1/users/${user}`, { name: HOSTILE, avatar: "https://evil.example/x.png" });
+    if (item) await server.call("PATCH", `/v1/items/${item}`, { body: { text: HOSTILE, pictures: [HOSTILE, "../x"] } });
+    if (item) await server.call("POST", `/v1/items/${item}/comments`, { author: user, body: { text: HOSTILE } });
+    const page = await visit(t, url, { viewport: { width: 1000, height: 900 } });
+    if (!item) await page.getByRole("button", { name: "Notifications" }).click();
+    await page.locator(".name", { hasText: HOSTILE }).first().waitFor();
+    if (item) await page.locator(".text", { hasText: HOSTILE }).first().waitFor();
+    assert.equal(await page.evaluate(() => globalThis.broken), undefined, name);
+    assert.equal(await page.locator('img[src="x"], img[src^="https"], [onerror]').count(), 0, name);
+  }
+});
+
+test("moments: two phones show who sees what, and a post for the family comes to no colleague", async (t) => {
+  const { server, page, url } = await open(t, "moments");
+  const [mama, boss] = ["first phone", "second phone"].map((name) => page.getByRole("region", { name }));
+  await post(mama, "风景真好").getByText("some friends").waitFor();
+  await post(boss, "有人看见小明了吗").waitFor();
+  assert.equal(await post(boss, "风景真好").count(), 0);
+  await post(mama, "风景真好").getByText("病得很有品位").waitFor();
+  await picture(page, "moments");
+
+  await like(server, "208", "mama");
+  await post(mama, "在学织围巾").getByText("妈妈 and 小明").waitFor();
+  await page.getByLabel("User of the second phone").selectOption("ming");
+  await boss.getByLabel("Who may see it").selectOption("Only family");
+  await boss.getByLabel("这一刻的想法…").fill("only for you");
+  await boss.getByRole("button", { name: "Post" }).click();
+  await post(mama, "only for you").waitFor();
+  await page.getByLabel("User of the second phone").selectOption("wang");
+  await post(boss, "新版本上线").waitFor();
+  assert.equal(await post(boss, "only for you").count(), 0);
+  await page.getByLabel("User of the second phone").selectOption("hong");
+  await post(boss, "风景真好").getByText("照片里我怎么在闭眼").waitFor();
+  assert.equal(await boss.getByText("病得很有品位").count(), 0, "hong has blocked who says it");
+  await page.getByLabel("User of the second phone").selectOption("shop");
+  await boss.getByText("Moments are for friends on both sides").waitFor();
+  await fits(t, url);
+});
+
+test("notifications: a badge counts lines, the open list is seen, and a locked phone gets a push", async (t) => {
+  const { server, page, url } = await open(t, "notifications", { viewport: { width: 880, height: 780 } });
+  await says("five lines are unread", page.locator("#badge"), "5");
+  await page.getByRole("button", { name: "Notifications" }).click();
+  const lines = page.getByRole("feed", { name: "Notifications" });
+  await post(lines, "林夏, 王小明 and 198 others liked your post").waitFor();
+  await page.locator("#badge").waitFor({ state: "hidden" });
+  const { unread } = await server.call("GET", "/v1/users/yue/seen?name=notifications");
+  assert.equal(unread, 0);
+  await picture(page, "notifications");
+
+  await page.getByRole("button", { name: "Posts" }).click();
+  await page.getByRole("button", { name: "Fifty people like it" }).click();
+  await post(page.getByRole("feed"), "修好了 1998 年的老车").getByText("♥ 52").waitFor();
+  await says("one line is unread", page.locator("#badge"), "1");
+  await page.getByRole("button", { name: "Notifications" }).click();
+  await post(lines, "and 48 others liked your post").waitFor();
+  await page.getByRole("switch").check();
+  await page.getByRole("button", { name: "A new follower" }).click();
+  const push = page.getByRole("article", { name: "Push notification" });
+  await push.getByText("follows you").waitFor();
+  await page.getByRole("switch").uncheck();
+  await says("one line is unread", page.locator("#badge"), "1");
+  await fits(t, url);
+});
+
+test("the backend of an example answers its own page alone, and none but the users of the example", async (t) => {
+  const product = await Product.start(t, "moments");
+  const { port, origin } = new URL(await product.page(t));
+  const ask = (path, { method = "GET", body, ...headers } = {}) => new Promise((resolve, reject) => {
+    const asked = request({ port, host: "127.0.0.1", path, method, headers }, (answer) => resolve(answer.resume().statusCode));
+    asked.on("error", reject).end(body);
+  });
+  assert.equal(await ask("/session?as=mama"), 200);
+  assert.equal(await ask("/session?as=mama", { host: `evil.example:${port}` }), 403, "a name that leads to the loopback");
+  assert.equal(await ask("/session?as=nobody"), 404);
+  const body = JSON.stringify({ as: "mama", text: "x" });
+  const json = { "content-type": "application/json" };
+  assert.equal(await ask("/actions/post", { method: "POST", body, "content-type": "text/plain" }), 415, "what a form of another site sends");
+  assert.equal(await ask("/actions/post", { method: "POST", body: JSON.stringify({ as: "nobody", text: "x" }), ...json }), 404);
+  assert.equal(await ask("/actions/constructor", { method: "POST", body, ...json }), 404);
+  assert.equal(await ask("/push", { method: "POST", body: '{"notifications":[]}', ...json }), 401, "not signed");
+  for (const path of ["/moments/fill.mjs", "/moments/..%2f..%2fCargo.toml", "/moments/feedgate.toml", "/weibo/index.html"]) assert.equal(await ask(path), 404, path);
+  const { headers } = await fetch(`${origin}/moments/`);
+  assert.match(headers.get("content-security-policy"), /script-src 'self'.*require-trusted-types-for 'script'/);
+});
