@@ -11,6 +11,7 @@
 //!               people    who stands beside the items of a page
 //!               sight     what is seen, and how much is unread           gateway
 //!   find_items  search    a page of a search                             gateway
+//!   profile     profile   a page of what an author has published         gateway
 //!   Limit       limit     how much one answer holds                      gateway
 //!               order     the log of a rebuilt inbox                     homes of the Archive
 //!   Eraser      erase     the erasure of a user, step by step            timeline worker
@@ -32,6 +33,7 @@ mod news;
 mod order;
 mod page;
 mod people;
+mod profile;
 mod rebuild;
 mod retention;
 mod search;
@@ -49,6 +51,7 @@ pub use news::TakenIn;
 pub use order::first_log;
 pub use page::{Page, Pages, Saw, Sight, living};
 pub use people::{Cards, cards_of, people_of};
+pub use profile::profile;
 pub use search::{FoundItems, Seeing, find_items};
 pub use write::{Publisher, jobs_of};
 

@@ -46,6 +46,7 @@ mod query;
 mod reactions;
 mod relay;
 mod search;
+mod seeing;
 mod seen;
 mod session;
 mod sessions;

@@ -19,6 +19,7 @@ mod notifications;
 pub mod oracle;
 mod outbox;
 mod people;
+mod profiles;
 mod push;
 pub mod reactions;
 mod reposts;
@@ -217,6 +218,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     audiences::s9_who_is_followed_by_everyone_narrows_nothing(open("everyones-audience").await).await;
     audiences::s9_a_narrowed_item_of_a_big_account_goes_to_its_audience(open("narrowed-big").await).await;
     audiences::s9_an_original_is_shown_to_followers_in_its_audience(open("originals-narrowed").await).await;
+
+    profiles::s13_a_profile_shows_a_viewer_what_is_for_that_viewer(open("profiles").await).await;
 
     shields::a_mute_is_an_unfollow_and_its_end_a_follow_from_now(open("mute").await).await;
     shields::a_follow_under_a_shield_is_listed_and_stays_off(open("under").await).await;
