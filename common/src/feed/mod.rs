@@ -55,6 +55,7 @@ pub use profile::profile;
 pub use search::{FoundItems, Seeing, find_items};
 pub use write::{Publisher, jobs_of};
 
+use crate::around::{Onlooker, Viewer, Visible};
 use crate::error::{Result, StoreError};
 use crate::named::NamedFeeds;
 use crate::search::TextFields;
@@ -78,6 +79,7 @@ pub struct Feeds {
     backfill: usize,
     named: Arc<NamedFeeds>,
     search: Option<TextFields>,
+    visible: Visible,
     retention: Retention,
     building: Building,
 }
@@ -92,6 +94,7 @@ impl Feeds {
             backfill,
             named: Arc::default(),
             search: None,
+            visible: Visible::default(),
             retention: Retention::default(),
             building: Building::default(),
         }
@@ -117,6 +120,21 @@ impl Feeds {
     /// Lets items be searched by the text of these fields; `None` turns search off.
     pub fn with_search(self, search: Option<TextFields>) -> Self {
         Self { search, ..self }
+    }
+
+    /// Says whose comments users see.
+    pub fn with_visible(self, visible: Visible) -> Self {
+        Self { visible, ..self }
+    }
+
+    /// Whose comments users see.
+    pub fn visible(&self) -> Visible {
+        self.visible
+    }
+
+    /// Somebody who looks at items and comments as `viewer`.
+    pub fn onlooker(&self, viewer: Viewer) -> Onlooker {
+        Onlooker { viewer, visible: self.visible }
     }
 
     /// The fields by whose text items are searched; `None` if search is off.

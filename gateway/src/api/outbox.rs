@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::feed::{Cards, Limit, profile};
-use feedgate_common::named::NamedFeeds;
+use feedgate_common::feed::{Cards, Feeds, Limit, profile};
 use feedgate_common::{Archive, UserId};
 use serde::Serialize;
 
@@ -34,7 +33,7 @@ struct Profile {
 pub(super) async fn page(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
-    State(named): State<Arc<NamedFeeds>>,
+    State(feeds): State<Arc<Feeds>>,
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Response, Problem> {
@@ -43,7 +42,7 @@ pub(super) async fn page(
         Some(_) => viewer(&caller, &params)?,
         None => whole(&caller, &user)?,
     };
-    let feed = params.feed(&named)?;
+    let feed = params.feed(feeds.named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let reader = caller.reader().is_some();
     let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;
@@ -57,7 +56,7 @@ pub(super) async fn page(
     let page = Limit { items: limit, bytes: ANSWER_BYTES };
     let (found, mut next) = profile(&*archive, (author, feed), &seen, before, page).await?;
     let all = found.len();
-    let items = around::join(&*archive, seen.viewer, found, ANSWER_BYTES).await?;
+    let items = around::join(&*archive, feeds.onlooker(seen.viewer), found, ANSWER_BYTES).await?;
     if items.len() < all {
         next = items.last().map(|shown| shown.item().key());
     }

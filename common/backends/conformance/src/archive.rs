@@ -150,6 +150,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     comments::s3_a_deleted_comment_leaves_a_placeholder_only_before_replies(open("placeholders").await).await;
     comments::s3_a_viewer_sees_no_comment_of_a_user_behind_a_block(open("comment-blocks").await).await;
     comments::s3_a_page_that_meets_too_many_unseen_comments_goes_on(open("comment-flood").await).await;
+    comments::s3_of_mutual_friends_alone_a_viewer_sees_theirs_and_the_authors(open("mutual-comments").await).await;
+    comments::s3_who_is_mutual_with_whom_is_read_for_many(open("mutual-with").await).await;
     comments::s3_with_its_item_every_comment_is_gone_from_sight_at_once(open("comment-ends").await).await;
     comments::s1_the_count_of_comments_is_exact_after_any_race(open("comment-race").await).await;
     comments::s3_an_imported_comment_takes_its_own_place(open("comment-import").await).await;
@@ -158,6 +160,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     notifications::s5_each_sort_of_deed_tells_whom_it_concerns_once(open("notified").await).await;
     notifications::s5_without_a_kind_nobody_is_told(open("untold").await).await;
     notifications::s5_nobody_is_told_of_a_deed_of_ones_own(open("own-deeds").await).await;
+    notifications::s3_of_mutual_friends_alone_an_answer_is_told_to_who_sees_it(open("mutual-deeds").await).await;
+    notifications::s3_of_mutual_friends_alone_a_line_grows_by_what_is_seen(open("mutual-lines").await).await;
     notifications::s5_nothing_passes_a_shield(open("shielded-deeds").await).await;
     notifications::s5_what_is_taken_back_is_told_no_more_unless_it_was_seen(open("withdrawn").await).await;
     notifications::s5_an_answer_is_told_once_to_each_whom_it_concerns(open("answers").await).await;

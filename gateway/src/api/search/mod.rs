@@ -91,7 +91,7 @@ pub(super) async fn items(
     let page = Limit { items: limit, bytes: ANSWER_BYTES };
     let FoundItems { items, mut next, building } = find_items(&*archive, fields, &query, &seen, behind, page).await?;
     let all = items.len();
-    let items = around::join(&*archive, viewer, items, ANSWER_BYTES).await?;
+    let items = around::join(&*archive, feeds.onlooker(viewer), items, ANSWER_BYTES).await?;
     if items.len() < all {
         next = items.last().map(|shown| SearchPlace::of_item(shown.item().published_at, shown.item().id));
     }
