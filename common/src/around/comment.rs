@@ -282,10 +282,11 @@ pub fn stands(lives: bool, replies: u64) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Visible {
-    /// Those of everybody.
+    /// A user sees the comments of everybody.
     #[default]
     All,
-    /// Those of users whom they follow and who follow them; and whatever the author of the item says or is told.
+    /// A user sees the comments of users whom it follows and who follow it, and whatever the author of the item says or
+    /// is told.
     Mutual,
 }
 

@@ -31,23 +31,23 @@ const MISSED: &[u8] = br#"{"op":"missed"}"#;
 /// For whom a push is. The users are ascending by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Readers {
-    /// All but these.
+    /// The push is for all but these users.
     AllBut(Vec<UserNo>),
-    /// These alone.
+    /// The push is for these users alone.
     Only(Vec<UserNo>),
 }
 
 impl Readers {
-    /// Everybody.
+    /// A push with these readers is for everybody.
     pub(super) const ALL: Self = Self::AllBut(Vec::new());
 
-    /// All but these users.
+    /// The readers who are none of `users`.
     pub(super) fn all_but(mut users: Vec<UserNo>) -> Self {
         users.sort_unstable();
         Self::AllBut(users)
     }
 
-    /// These users alone.
+    /// The readers who are one of `users`.
     pub(super) fn only(mut users: Vec<UserNo>) -> Self {
         users.sort_unstable();
         Self::Only(users)
