@@ -20,7 +20,7 @@ use compact_str::{CompactString, format_compact};
 use serde::Serialize;
 
 use crate::archive::{Audience, Publish, Write, Written};
-use crate::around::{CommentRows, CommentWrite, Commented, Reaction};
+use crate::around::{CommentRows, CommentWrite, Commented, Reaction, Visible};
 use crate::graph::Shields;
 use crate::named::KIND_MAX;
 use crate::{Body, FeedId, ItemId, UserId, UserNo};
@@ -62,6 +62,8 @@ pub struct Rules {
     pub repost: Option<Way>,
     /// A follow of the user.
     pub follow: Option<Way>,
+    /// Whose comments users see. Of a comment that a user does not see, the user is not told.
+    pub visible: Visible,
 }
 
 /// What a user did, as it concerns another one.
@@ -197,6 +199,8 @@ pub struct Notification {
     pub publish: Publish,
     /// The group of the line that the deed joins; `None` if it has an item of its own.
     pub group: Option<CompactString>,
+    /// Whether the user is told only if each of the two follows the other.
+    pub mutual: bool,
 }
 
 /// The outcomes of some changes, and who was told of them.
@@ -209,9 +213,10 @@ pub struct Notified<T> {
 }
 
 /// Whether a notification may pass. `shields` are those on the edge from the user who is told to the one who did it: a
-/// mute or a block by the former, a hide or a block by the latter.
-pub fn passes(shields: Shields) -> bool {
-    shields == Shields(0)
+/// mute or a block by the former, a hide or a block by the latter. `mutual` says whether each follows the other, of one
+/// that takes that, and is true of any other.
+pub fn passes(shields: Shields, mutual: bool) -> bool {
+    mutual && shields == Shields(0)
 }
 
 /// Whether `word` may be the kind of notifications; if not, what is wrong with it.
@@ -235,12 +240,18 @@ impl Rules {
         let way =
             |sort: &str| kind(sort).map(|kind| Way { kind: kind.clone(), feed: feed(kind), grouped: grouped(sort) });
         let [reaction, comment, reply, repost, follow] = SORTS.map(way);
-        Self { reaction, comment, reply, repost, follow }
+        Self { reaction, comment, reply, repost, follow, visible: Visible::default() }
+    }
+
+    /// These rules where users see the comments of these.
+    pub fn with_visible(self, visible: Visible) -> Self {
+        Self { visible, ..self }
     }
 
     /// Whether users are told of anything.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self { reaction, comment, reply, repost, follow, visible: _ } = self;
+        [reaction, comment, reply, repost, follow].into_iter().all(Option::is_none)
     }
 
     /// The write that tells `reader` of a deed of `actor`, if there is to be one.
@@ -254,7 +265,16 @@ impl Rules {
             ..Publish::new(name.clone(), deed.body(name))
         };
         let group = way.group(deed.item());
-        Some(Write::Notify(Box::new(Notification { reader, actor, publish, group })))
+        Some(Write::Notify(Box::new(Notification { reader, actor, publish, group, mutual: false })))
+    }
+
+    /// The notification of an answer that its reader sees if `near`, or if all comments are seen, or else only if the two
+    /// follow each other.
+    fn if_seen(&self, mut write: Write, near: bool) -> Write {
+        if let Write::Notify(told) = &mut write {
+            told.mutual = self.visible == Visible::Mutual && !near;
+        }
+        write
     }
 
     /// The write that takes back what was told of a deed, if users are told of its sort.
@@ -314,6 +334,9 @@ impl Rules {
                 let answered = new.reply_to.and_then(|id| rows.comments.get(&id)).map(|row| row.author);
                 let actor = (new.author, &name);
                 let of_answer = answer.zip(answered).and_then(|(deed, reader)| self.tell(&deed, reader, actor));
+                // The author of the item sees each comment on it, and each user sees what that author says.
+                let near = [Some(new.author), answered].contains(&Some(talk.owner));
+                let of_answer = of_answer.map(|told| self.if_seen(told, near));
                 let is_told = of_answer.is_some() && answered == Some(talk.owner);
                 let of_comment = self.tell(&said, talk.owner, actor).filter(|_| !is_told);
                 of_answer.into_iter().chain(of_comment).collect()
@@ -463,6 +486,15 @@ mod tests {
         let without = Rules { reply: None, ..rules() };
         assert_eq!(of(&without, &new, &done, &rows(ANN, ANN)), [("comment".to_owned(), ANN)]);
         assert_eq!(of(&rules(), &new, &Commented { changed: false, ..done }, &rows(ANN, BOB)), [], "a retry");
+        let friends = |owner, answered| {
+            let (rules, rows) = (rules().with_visible(Visible::Mutual), rows(owner, answered));
+            let writes = rules.of_comment(&CommentWrite::Make(new.clone()), &done, &rows, |_| Some(user("cid")));
+            let flag = |write: &Write| matches!(write, Write::Notify(told) if told.mutual);
+            writes.iter().map(flag).collect::<Vec<_>>()
+        };
+        assert_eq!(friends(ANN, BOB), [true, false], "an answer is told to a friend, the author of the item sees all");
+        assert_eq!(friends(cid, BOB), [false], "everybody sees what the author of the item says");
+        assert_eq!(friends(ANN, ANN), [false]);
         let past = Some(PastComment { at: 5, version: 1, deleted: false });
         assert_eq!(of(&rules(), &NewComment { past, ..new.clone() }, &done, &rows(ANN, BOB)), [], "history");
         let gone = CommentWrite::Delete { item: ITEM, id: second, by: None };
@@ -471,9 +503,9 @@ mod tests {
 
     #[test]
     fn s5_nothing_passes_a_shield_between_the_two() {
-        assert!(passes(Shields(0)));
+        assert!(passes(Shields(0), true) && !passes(Shields(0), false));
         for shield in [Shields::MUTED, Shields::HIDDEN, Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
-            assert!(!passes(shield), "{shield:?}");
+            assert!(!passes(shield, true), "{shield:?}");
         }
     }
 }

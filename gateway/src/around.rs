@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Items, People, Reactions};
 use feedgate_common::around::{
-    Around, Comment, KIND_MAX_BYTES, KINDS_MAX, Original, ReactionKind, Viewer, originals_of,
+    Around, Comment, KIND_MAX_BYTES, KINDS_MAX, Onlooker, Original, ReactionKind, originals_of,
 };
 use feedgate_common::feed::{Cards, FETCH, people_of};
 use feedgate_common::{Body, Item, ItemId, Millis, UserId, error};
@@ -61,10 +61,11 @@ impl Shown {
 }
 
 /// Joins items with what stands around them, in their order: all of them, or the first ones that fit into an answer that
-/// ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items.
+/// ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items. Who sees only the
+/// comments of some is not told how many there are.
 pub(crate) async fn join(
     archive: &(impl Items + Reactions + ?Sized),
-    viewer: Viewer,
+    onlooker: Onlooker,
     mut items: Vec<Arc<Item>>,
     cut: usize,
 ) -> error::Result<Vec<Shown>> {
@@ -76,7 +77,7 @@ pub(crate) async fn join(
         if bytes >= cut {
             break;
         }
-        let found = originals_of(archive, piece, viewer).await?;
+        let found = originals_of(archive, piece, onlooker.viewer).await?;
         let shown = piece.iter().filter_map(|item| here(found.get(&item.repost_of?)));
         bytes += piece.iter().chain(shown).map(|item| item.body.get().len()).sum::<usize>();
         read += piece.len();
@@ -85,7 +86,8 @@ pub(crate) async fn join(
     items.truncate(read);
     let shown = items.iter().chain(originals.values().filter_map(|original| here(Some(original))));
     let ids = Vec::from_iter(shown.map(|item| item.id).collect::<BTreeSet<ItemId>>());
-    let around = archive.around(&ids, viewer.user()).await?;
+    let around = archive.around(&ids, onlooker.viewer.user()).await?;
+    let around = around.into_iter().map(|around| told_to(onlooker, around));
     let around: HashMap<ItemId, Around> = ids.into_iter().zip(around).collect();
     let show = |item: Arc<Item>, original| {
         let around = around.get(&item.id).cloned().unwrap_or_default();
@@ -104,6 +106,11 @@ pub(crate) async fn join(
         .collect();
     shown.truncate(fits(&shown, cut));
     Ok(shown)
+}
+
+/// What an onlooker is told of what stands around an item: how many comments there are only if all of them are seen.
+pub(crate) fn told_to(onlooker: Onlooker, around: Around) -> Around {
+    if onlooker.sees_some() { Around { comments: 0, ..around } } else { around }
 }
 
 /// The item of an original that is shown.
@@ -220,7 +227,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use async_trait::async_trait;
-    use feedgate_common::around::{Place, Reacted, Reaction, Unreacted};
+    use feedgate_common::around::{Place, Reacted, Reaction, Unreacted, Viewer, Visible};
     use feedgate_common::error::Result;
     use feedgate_common::{DisplayKey, FeedId, UserNo};
 
@@ -303,7 +310,7 @@ mod tests {
         })
     }
 
-    const BOB: Viewer = Viewer::User(Some(UserNo(1)));
+    const BOB: Onlooker = Onlooker { viewer: Viewer::User(Some(UserNo(1))), visible: Visible::All };
 
     fn repost(id: u64, of: u64) -> Arc<Item> {
         Arc::new(Item { repost_of: Some(ItemId(of)), ..Item::clone(&item(id)) })
@@ -350,7 +357,7 @@ mod tests {
             assert_eq!((shown.len() as u64, store.0.load(Ordering::SeqCst)), (count, 1));
         }
         let store = Counting::default();
-        assert!(join(&store, Viewer::Backend, vec![], usize::MAX).await.unwrap().is_empty());
+        assert!(join(&store, Onlooker::BACKEND, vec![], usize::MAX).await.unwrap().is_empty());
         assert_eq!(store.0.load(Ordering::SeqCst), 0, "nothing is read for nothing");
     }
 
@@ -362,8 +369,7 @@ mod tests {
         let joined = serde_json::to_string(&shown[1]).unwrap();
         assert!(joined.ends_with(r#","counts":{"like":2},"own":["like"]}"#), "{joined}");
         assert!(joined.contains(r#""body":{"b":[1, 2]}"#), "the body is as it was published: {joined}");
-        let others =
-            join(&Counting::default(), Viewer::User(Some(UserNo(2))), vec![item(2)], usize::MAX).await.unwrap();
+        let others = join(&Counting::default(), Onlooker::user(UserNo(2)), vec![item(2)], usize::MAX).await.unwrap();
         assert!(serde_json::to_string(&others).unwrap().ends_with(r#","counts":{"like":2}}]"#));
     }
 
@@ -377,6 +383,15 @@ mod tests {
         assert_eq!(of(vec![(like(), 2)], 3), serde_json::json!({"like": 2, "comments": 3}));
         assert_eq!(of(vec![], 1), serde_json::json!({"comments": 1}));
         assert_eq!(of(vec![], 0), serde_json::Value::Null);
+    }
+
+    #[test]
+    fn s3_how_many_comments_there_are_is_told_to_who_sees_all_of_them() {
+        let around = Around { comments: 3, ..Around::default() };
+        for (viewer, told) in [(Viewer::Backend, 3), (Viewer::User(None), 0), (Viewer::User(Some(UserNo(1))), 0)] {
+            assert_eq!(told_to(Onlooker { viewer, visible: Visible::Mutual }, around.clone()).comments, told);
+            assert_eq!(told_to(Onlooker { viewer, visible: Visible::All }, around.clone()).comments, 3);
+        }
     }
 
     #[test]

@@ -73,6 +73,9 @@ test("every route that is in the document refuses another reader's inbox, and ch
   const search = (path) => server.request("GET", `/v1/search/items?${new URLSearchParams({ q: SECRET })}${path}`, undefined, { token });
   for (const path of ["", "&author=ann", "&viewer=mallory"]) assert.deepEqual((await search(path)).body.items, [], path);
   assert.equal((await search("&viewer=bob")).status, 403);
+  const profile = (viewer) => server.request("GET", `/v1/users/ann/outbox?viewer=${viewer}`, undefined, { token });
+  assert.deepEqual((await profile("mallory")).body, { items: [], next: null });
+  assert.equal((await profile("bob")).status, 403);
   assert.equal((await server.request("GET", "/v1/items/foreign:secret", undefined, { token })).status, 404);
   assert.deepEqual(await everything(server), before);
 });

@@ -80,6 +80,8 @@ async function ask(server, reader, position, { id, comment, repost }) {
   assert.ok(asked >= 15, `the document has the routes: ${asked}`);
   const by_key = await server.request("GET", "/v1/items/foreign:key-1", undefined, { token });
   assert.equal(by_key.status === 200, shown.has("/v1/items/{id}"), `${reader} by the backend's key`);
+  const profile = async (as) => JSON.stringify((await server.call("GET", `/v1/users/ann/outbox?viewer=${reader}`, undefined, as)).items);
+  for (const as of [{ token }, {}]) assert.equal((await profile(as)).includes(SECRET), shown.has("/v1/items/{id}"), `${reader} by the profile`);
   return [...shown].sort();
 }
 

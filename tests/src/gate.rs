@@ -23,8 +23,8 @@ use feedgate_common::archive::{
     Writes, Written,
 };
 use feedgate_common::around::{
-    Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
-    ReactionKind, Uncommented, Unreacted, Viewer,
+    Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
+    Reaction, ReactionKind, Uncommented, Unreacted, Viewer,
 };
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{self, Erasure, Mark, Removed, Stage, Traces};
@@ -271,6 +271,10 @@ impl Graph for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.blocked_with(users, limit).await
     }
+    async fn mutual_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>> {
+        self.gate.wait().await;
+        self.store.mutual_with(users, limit).await
+    }
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
         self.store.followees_among(reader, authors).await
@@ -445,17 +449,17 @@ impl Comments for Gated<dyn Archive> {
     async fn comments(
         &self,
         item: ItemId,
-        viewer: Option<UserNo>,
+        onlooker: Onlooker,
         order: CommentOrder,
         from: Option<CommentPlace>,
         limit: usize,
     ) -> Result<CommentPage> {
         self.gate.wait().await;
-        self.store.comments(item, viewer, order, from, limit).await
+        self.store.comments(item, onlooker, order, from, limit).await
     }
-    async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>> {
+    async fn comment_of(&self, item: ItemId, id: ItemId, onlooker: Onlooker) -> Result<Option<Comment>> {
         self.gate.wait().await;
-        self.store.comment_of(item, id, viewer).await
+        self.store.comment_of(item, id, onlooker).await
     }
     async fn comments_of(&self, of: &[(ItemId, ItemId)]) -> Result<Vec<Option<Comment>>> {
         self.gate.wait().await;

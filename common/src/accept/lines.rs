@@ -15,16 +15,15 @@ use std::collections::HashMap;
 
 use compact_str::CompactString;
 
-use super::notify::make;
+use super::notify::{edges_of, is_open, make};
 use super::plan::{Change, Draft};
 use super::rows::{ItemRow, Rows};
 use super::{Decision, Stop, all, edit};
 use crate::archive::{Refused, Write, Written};
 use crate::error::StoreError;
-use crate::graph::Shields;
 use crate::import::PastMember;
+use crate::notify::Notification;
 use crate::notify::lines::{ACTORS, Forming, Line, LineWrite, Member, Stands, Then};
-use crate::notify::{Notification, passes};
 use crate::{InboxKey, ItemId, UserNo};
 
 /// What comes of writes that notify or take back.
@@ -79,7 +78,7 @@ fn needed(rows: &Rows, asked: &[Write]) -> Decision<()> {
     let leaving =
         asked.iter().filter_map(|write| if let Write::Withdraw { key, .. } = write { Some(key) } else { None });
     all(keys().chain(leaving).map(|key| rows.member(key)))?;
-    all(joining.iter().map(|told| rows.edge((told.reader, told.actor))))?;
+    all(joining.iter().flat_map(|told| edges_of(told)).map(|edge| rows.edge(edge)))?;
     all(keys().map(|key| rows.foreign_id(key))).map(drop)
 }
 
@@ -105,10 +104,9 @@ impl<'r> Lines<'r> {
 
     /// Lets a deed join the line of its group. Answers the reader, if that is told.
     fn join(&mut self, told: &Notification) -> Decision<Option<UserNo>> {
-        let Notification { reader, actor, publish, group } = told;
+        let Notification { reader, publish, group, .. } = told;
         let (Some(group), Some(key)) = (group, &publish.foreign_id) else { return Ok(None) };
-        let shields = self.rows.edge((*reader, *actor))?.map_or(Shields(0), |row| row.shields);
-        if !passes(shields) || self.is_told(key)? {
+        if !is_open(self.rows, told)? || self.is_told(key)? {
             return Ok(None);
         }
         let place = (*reader, group.clone());
@@ -128,7 +126,7 @@ impl<'r> Lines<'r> {
                 at
             }
         };
-        self.forming[at].join(key.clone(), *actor, publish.body.clone());
+        self.forming[at].join(key.clone(), told.actor, publish.body.clone());
         self.moved.insert(key.clone(), Some(at));
         Ok(Some(*reader))
     }
@@ -257,6 +255,7 @@ mod tests {
     use super::super::rows::{Door, EdgeRow};
     use super::*;
     use crate::archive::{Audience, Publish};
+    use crate::graph::Shields;
     use crate::notify::lines::LineRow;
     use crate::{Body, FeedId, Millis};
 
@@ -277,7 +276,7 @@ mod tests {
         let publish = Publish::new(format!("user-{}", actor.0).parse().unwrap(), told(actor));
         let (kind, foreign_id, audience) = (Some("like".into()), Some(key(actor)), Audience::Users(vec![]));
         let publish = Publish { kind, foreign_id, audience, feed: FEED, ..publish };
-        Write::Notify(Box::new(Notification { reader: ANN, actor, publish, group: Some("g".into()) }))
+        Write::Notify(Box::new(Notification { reader: ANN, actor, publish, group: Some("g".into()), mutual: false }))
     }
 
     fn leaves(actor: UserNo, even_seen: bool) -> Write {

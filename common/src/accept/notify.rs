@@ -11,7 +11,7 @@ use compact_str::CompactString;
 
 use super::plan::{Change, Draft};
 use super::rows::{Door, ItemRow, Rows};
-use super::{Decision, edit};
+use super::{Decision, all, edit};
 use crate::archive::{Publish, Written};
 use crate::graph::Shields;
 use crate::notify::{Notification, passes};
@@ -24,14 +24,28 @@ pub(super) fn notify<'a>(
     fingerprint: [u8; 16],
 ) -> Decision<Written> {
     let Notification { reader, actor, publish, .. } = wanted;
-    let shields = draft.rows.edge((*reader, *actor))?.map_or(Shields(0), |row| row.shields);
+    let open = is_open(draft.rows, wanted)?;
     let told = publish.foreign_id.as_ref().map(|key| living(draft.rows, key)).transpose()?.flatten();
-    if !passes(shields) || told.is_some() {
+    if !open || told.is_some() {
         return Ok(Written::Untold);
     }
     let id = make(draft, (*reader, *actor), publish, fingerprint)?;
     let (published_at, readers) = (draft.now, vec![*reader]);
     Ok(Written::Published { id, author: *actor, outbox_seq: 0, published_at, readers, fresh: true, told: vec![] })
+}
+
+/// The edges that decide whether a user is told.
+pub(super) fn edges_of(told: &Notification) -> impl Iterator<Item = (UserNo, UserNo)> {
+    let edge = (told.reader, told.actor);
+    [Some(edge), told.mutual.then_some((edge.1, edge.0))].into_iter().flatten()
+}
+
+/// Whether a notification may pass.
+pub(super) fn is_open(rows: &Rows, told: &Notification) -> Decision<bool> {
+    let edges = all(edges_of(told).map(|edge| rows.edge(edge)))?;
+    let shields = edges[0].map_or(Shields(0), |row| row.shields);
+    let mutual = edges.iter().all(|row| row.is_some_and(|row| row.follows));
+    Ok(passes(shields, mutual || !told.mutual))
 }
 
 /// Makes the item by which a reader is told what an actor did. It is published now, unless `publish` says another time.

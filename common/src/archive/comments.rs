@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::around::{Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Uncommented};
+use crate::around::{Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Uncommented};
 use crate::error::Result;
-use crate::{ItemId, Millis, UserNo};
+use crate::{ItemId, Millis};
 
 /// Keeps the comments of items. They are state of the item: nothing of them enters an outbox or an inbox.
 #[async_trait]
@@ -19,20 +19,20 @@ pub trait Comments: Send + Sync + 'static {
         now: Millis,
     ) -> Result<Vec<std::result::Result<Commented, Uncommented>>>;
 
-    /// The comments of an item that `viewer` sees (`None` sees all), strictly behind the place `from` in `order`; at most
-    /// `limit`, which is at least 1. Empty if the item does not live. It looks at no more than
+    /// The comments of an item that the onlooker [sees](crate::around::shows_comment), strictly behind the place `from` in
+    /// `order`; at most `limit`, which is at least 1. Empty if the item does not live. It looks at no more than
     /// [`COMMENTS_LOOKED_AT`](crate::around::COMMENTS_LOOKED_AT) rows, so a page may be shorter and yet go on.
     async fn comments(
         &self,
         item: ItemId,
-        viewer: Option<UserNo>,
+        onlooker: Onlooker,
         order: CommentOrder,
         from: Option<CommentPlace>,
         limit: usize,
     ) -> Result<CommentPage>;
 
-    /// One comment of an item, if it stands and `viewer` sees it.
-    async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>>;
+    /// One comment of an item, if it stands and the onlooker sees it.
+    async fn comment_of(&self, item: ItemId, id: ItemId, onlooker: Onlooker) -> Result<Option<Comment>>;
 
     /// Comments by their items and ids, each in its place, as they stand for somebody without blocks; `None` for one that
     /// does not stand. One read, however many they are.

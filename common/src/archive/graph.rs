@@ -37,6 +37,10 @@ pub trait Graph: Send + Sync + 'static {
     /// order. One read, however many they are.
     async fn blocked_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>>;
 
+    /// For each of `users`, in its place, the users that it follows and that follow it, whatever shields are up: at most
+    /// `limit`, in no order. One read, however many they are.
+    async fn mutual_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>>;
+
     /// Gives the `authors` to whom the edge of `reader` is on, in no order.
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>>;
 }

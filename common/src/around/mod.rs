@@ -18,8 +18,8 @@ mod sight;
 
 pub use comment::{
     COMMENT_MAX_BYTES, COMMENTS_LOOKED_AT, Comment, CommentOrder, CommentPage, CommentPlace, CommentRow, CommentRows,
-    CommentWrite, Commented, NewComment, PastComment, Talk, Uncommented, comment_id, place_behind, shows_comment,
-    stands,
+    CommentWrite, Commented, NewComment, Onlooker, PastComment, Talk, Tie, Uncommented, Visible, comment_id,
+    place_behind, shows_comment, stands,
 };
 pub use original::{Original, Viewer, originals_of, shows_original};
 pub use reaction::{

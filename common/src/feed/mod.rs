@@ -11,6 +11,7 @@
 //!               people    who stands beside the items of a page
 //!               sight     what is seen, and how much is unread           gateway
 //!   find_items  search    a page of a search                             gateway
+//!   profile     profile   a page of what an author has published         gateway
 //!   Limit       limit     how much one answer holds                      gateway
 //!               order     the log of a rebuilt inbox                     homes of the Archive
 //!   Eraser      erase     the erasure of a user, step by step            timeline worker
@@ -32,6 +33,7 @@ mod news;
 mod order;
 mod page;
 mod people;
+mod profile;
 mod rebuild;
 mod retention;
 mod search;
@@ -49,9 +51,11 @@ pub use news::TakenIn;
 pub use order::first_log;
 pub use page::{Page, Pages, Saw, Sight, living};
 pub use people::{Cards, cards_of, people_of};
+pub use profile::profile;
 pub use search::{FoundItems, Seeing, find_items};
 pub use write::{Publisher, jobs_of};
 
+use crate::around::{Onlooker, Viewer, Visible};
 use crate::error::{Result, StoreError};
 use crate::named::NamedFeeds;
 use crate::search::TextFields;
@@ -75,6 +79,7 @@ pub struct Feeds {
     backfill: usize,
     named: Arc<NamedFeeds>,
     search: Option<TextFields>,
+    visible: Visible,
     retention: Retention,
     building: Building,
 }
@@ -89,6 +94,7 @@ impl Feeds {
             backfill,
             named: Arc::default(),
             search: None,
+            visible: Visible::default(),
             retention: Retention::default(),
             building: Building::default(),
         }
@@ -114,6 +120,21 @@ impl Feeds {
     /// Lets items be searched by the text of these fields; `None` turns search off.
     pub fn with_search(self, search: Option<TextFields>) -> Self {
         Self { search, ..self }
+    }
+
+    /// Says whose comments users see.
+    pub fn with_visible(self, visible: Visible) -> Self {
+        Self { visible, ..self }
+    }
+
+    /// Whose comments users see.
+    pub fn visible(&self) -> Visible {
+        self.visible
+    }
+
+    /// Somebody who looks at items and comments as `viewer`.
+    pub fn onlooker(&self, viewer: Viewer) -> Onlooker {
+        Onlooker { viewer, visible: self.visible }
     }
 
     /// The fields by whose text items are searched; `None` if search is off.

@@ -24,7 +24,7 @@ use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
 /// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 85] = [
+pub(crate) const SETTINGS: [(&str, Takes); 86] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -48,6 +48,7 @@ pub(crate) const SETTINGS: [(&str, Takes); 85] = [
     ("notify.repost", AtStart),
     ("notify.follow", AtStart),
     ("notify.grouped", AtStart),
+    ("comments.visible", AtStart),
     ("tls.certificate", AtStart),
     ("tls.key", AtStart),
     ("gateway.connect_within_secs", ForNew),

@@ -211,11 +211,18 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
         let ids = stores.archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?;
         settings.named_feeds(&ids).map_err(|problem| anyhow!(problem))?
     };
-    stores.archive.notify_by(settings.notify.rules(&named));
+    let visible = settings.comments.visible;
+    stores.archive.notify_by(settings.notify.rules(&named).with_visible(visible));
     let search = settings.search.text().map_err(|problem| anyhow!(problem))?;
     let feeds =
         Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill).with_jobs(stores.jobs.clone());
-    Ok(Arc::new(feeds.with_retention(settings.unread(), Arc::new(clock::now)).with_named(named).with_search(search)))
+    Ok(Arc::new(
+        feeds
+            .with_retention(settings.unread(), Arc::new(clock::now))
+            .with_named(named)
+            .with_search(search)
+            .with_visible(visible),
+    ))
 }
 
 /// The webhook of the settings, if there is one; `keys` gives what signs its calls.

@@ -3,6 +3,7 @@
 //! Settings are values; where they come from (file, environment, flags) is [`crate::layers`]. The only
 //! secrets among them are passwords in URLs, which [`StoreUrl`] does not show, so they can be printed.
 
+mod comments;
 mod events;
 mod intake;
 mod notify;
@@ -29,6 +30,7 @@ pub(crate) use tls::Tls;
 use crate::kind::{EMBEDDED, Kind};
 use crate::log::LogFormat;
 use crate::url::StoreUrl;
+use comments::Comments;
 use events::Kept;
 use intake::Intake;
 use notify::Notify;
@@ -88,6 +90,8 @@ pub(crate) struct Settings {
     pub(crate) feeds: BTreeMap<CompactString, Feed>,
     /// Of what users are told.
     pub(crate) notify: Notify,
+    /// Whose comments users see.
+    pub(crate) comments: Comments,
     /// The certificate and the key of `listen`.
     pub(crate) tls: Tls,
     /// Limits and times of the gateway.
@@ -153,6 +157,7 @@ impl Default for Settings {
             buckets: 16,
             feeds: BTreeMap::new(),
             notify: Notify::default(),
+            comments: Comments::default(),
             tls: Tls::default(),
             gateway: feedgate_gateway::Settings::default(),
             intake: Intake::default(),

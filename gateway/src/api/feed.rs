@@ -42,5 +42,5 @@ pub(super) async fn page(
         Some(viewer) => Viewer::User(user_no(&*archive, &viewer).await?),
         None => Viewer::User(Some(reader)),
     };
-    Ok(permit.answer(&PageJson::joined(page, &*archive, viewer, ANSWER_BYTES).await?))
+    Ok(permit.answer(&PageJson::joined(page, &*archive, reads.feeds.onlooker(viewer), ANSWER_BYTES).await?))
 }

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::around::{Viewer, seen_by};
-use feedgate_common::feed::{Cards, FETCH, Limit, Stretch};
+use feedgate_common::feed::{Cards, FETCH, Feeds, Limit, Stretch};
 use feedgate_common::{Archive, Item, ItemId, UserId};
 use serde::Serialize;
 
@@ -31,6 +31,7 @@ const IDS_MAX: usize = 100;
 pub(super) async fn read(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     Segment(which): Segment<ItemRef>,
     query: Query,
 ) -> Result<Response, Problem> {
@@ -40,8 +41,8 @@ pub(super) async fn read(
     let id = resolve(&*archive, &which).await?;
     let found = visible(reader.as_ref(), &*archive, archive.items(&[id]).await?).await?;
     let found: Vec<_> = found.into_iter().flatten().collect();
-    let viewer = seen_as(&*archive, viewer).await?;
-    let shown = around::join(&*archive, viewer, found, ANSWER_BYTES).await?;
+    let onlooker = feeds.onlooker(seen_as(&*archive, viewer).await?);
+    let shown = around::join(&*archive, onlooker, found, ANSWER_BYTES).await?;
     let item = shown.first().ok_or_else(|| missing(&which))?;
     Ok((etag(item.item()), permit.answer(item)).into_response())
 }
@@ -80,6 +81,7 @@ struct Items {
 pub(super) async fn by_ids(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     query: Query,
 ) -> Result<Response, Problem> {
     let params = query.only(&["ids", "viewer"])?;
@@ -102,10 +104,10 @@ pub(super) async fn by_ids(
             left = &left[1..];
         }
     }
-    let viewer = seen_as(&*archive, viewer).await?;
+    let onlooker = feeds.onlooker(seen_as(&*archive, viewer).await?);
     let (found, _) = stretch.finish();
     let mut later: Vec<ItemId> = found.iter().map(|item| item.id).collect();
-    let items = around::join(&*archive, viewer, found, ANSWER_BYTES).await?;
+    let items = around::join(&*archive, onlooker, found, ANSWER_BYTES).await?;
     let people = authors_of(&*archive, &items).await?;
     later.drain(..items.len());
     let later: Vec<String> = later.iter().chain(left).map(ItemId::to_string).collect();

@@ -47,6 +47,7 @@ mod rankings;
 mod reactions;
 mod relay;
 mod search;
+mod seeing;
 mod seen;
 mod session;
 mod sessions;

@@ -29,7 +29,8 @@ pub(crate) async fn page(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<Pag
     let _permit = shared.reads.permit().await;
     let page = shared.reads.pages.page(key, asked.before, Limit { items: limit, bytes: REPLY_BYTES }).await?;
     let archive = &**shared.reads.feeds.archive();
-    let page = PageJson::joined(page, archive, Viewer::User(Some(key.reader)), REPLY_BYTES).await?;
+    let onlooker = shared.reads.feeds.onlooker(Viewer::User(Some(key.reader)));
+    let page = PageJson::joined(page, archive, onlooker, REPLY_BYTES).await?;
     let mut bytes = serde_json::to_vec(&page).expect("a page is plain data");
     one_line(&mut bytes);
     held.shrink(bytes.capacity());

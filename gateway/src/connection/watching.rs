@@ -13,13 +13,13 @@
 use std::sync::Arc;
 
 use feedgate_common::ItemId;
-use feedgate_common::around::seen_by;
+use feedgate_common::around::{Viewer, seen_by};
 use serde::Serialize;
 
 use super::Connection;
 use super::outcome::{Outcome, Then};
 use super::shared::Shared;
-use crate::around::Counts;
+use crate::around::{Counts, told_to};
 use crate::node::identity::Identity;
 use crate::node::slot::Slot;
 use crate::node::watches::{State, Watch};
@@ -148,7 +148,8 @@ pub(super) async fn watch(shared: Arc<Shared>, who: Arc<Identity>, slot: Arc<Slo
     let own = std::mem::take(&mut around.own);
     let state = State { version: seen.version, around };
     watch.begins(&state);
-    let counts = Counts(&state.around.counts, state.around.comments);
+    let around = told_to(shared.reads.feeds.onlooker(Viewer::User(Some(me))), state.around);
+    let counts = Counts(&around.counts, around.comments);
     let own = own.iter().map(|kind| kind.as_str()).collect();
     let begins = Begins { id: item, version: state.version, counts, own };
     let data = serde_json::to_vec(&begins).expect("our own values serialize");

@@ -104,7 +104,7 @@ impl Node {
         let hot = Arc::new(PullNews::new(archive.clone()));
         let revocations = Arc::new(Revocations::new(archive));
         let metrics = Arc::new(Metrics::default());
-        let watches = Arc::new(Watches::new(uptime));
+        let watches = Arc::new(Watches::new(uptime, reads.feeds.visible()));
         let ear = Ear {
             missed: metrics.missed.clone(),
             reads: reads.clone(),

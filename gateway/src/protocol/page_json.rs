@@ -13,7 +13,7 @@
 //! A cursor is opaque: clients send it back as it came. The digest is no secret; it detects text that was never a
 //! cursor of ours, or was cut.
 
-use feedgate_common::around::Viewer;
+use feedgate_common::around::Onlooker;
 use feedgate_common::feed::{Cards, Page};
 use feedgate_common::{Archive, DisplayKey, ItemId, Position, error};
 use serde::Serialize;
@@ -45,12 +45,17 @@ pub(crate) struct PageJson {
 }
 
 impl PageJson {
-    /// The page as `viewer` sees it: its items are joined with what stands around them, and its people with the authors
+    /// The page as the onlooker sees it: its items are joined with what stands around them, and its people with the authors
     /// of originals. A page that would hold more than about `cut` bytes with it is shorter.
-    pub(crate) async fn joined(page: Page, archive: &dyn Archive, viewer: Viewer, cut: usize) -> error::Result<Self> {
+    pub(crate) async fn joined(
+        page: Page,
+        archive: &dyn Archive,
+        onlooker: Onlooker,
+        cut: usize,
+    ) -> error::Result<Self> {
         let Page { items, mut next, position, unread, mut people } = page;
         let all = items.len();
-        let items = around::join(archive, viewer, items, cut).await?;
+        let items = around::join(archive, onlooker, items, cut).await?;
         if items.len() < all {
             next = items.last().map(|shown| shown.item().key());
             people.retain(|author, _| items.iter().any(|shown| shown.item().author == *author));

@@ -158,6 +158,8 @@ const URLS: &[Case] = &[
     ("GET /v1/users/bob/changes?epoch=1&offset=-1", "", 400, "offset", "a number from 0"),
     ("GET /v1/users/bob/outbox?name=likes", "", 404, "", "no feed named \"likes\""),
     ("GET /v1/users/bob/outbox?cursor=5", "", 400, "cursor", "`next`"),
+    ("GET /v1/users/bob/outbox?viewer=a%20b", "", 400, "viewer", "A-Z a-z 0-9"),
+    ("GET /v1/users/bob/outbox?Viewer=ann", "", 400, "Viewer", "known are name, limit, cursor, viewer"),
     ("DELETE /v1/users/bob/sessions/d%20d", "", 400, "device", "A-Z a-z 0-9"),
     ("PUT /v1/users/bob/muted/a%2Fb", "", 400, "other", "A-Z a-z 0-9"),
     ("PUT /v1/users/b%20b/hidden/ann", "", 400, "user", "A-Z a-z 0-9"),

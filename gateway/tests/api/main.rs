@@ -25,6 +25,7 @@ mod messages;
 mod named;
 mod pages;
 mod people;
+mod profiles;
 mod rankings;
 mod reactions;
 mod reposts;

@@ -19,6 +19,7 @@ mod notifications;
 pub mod oracle;
 mod outbox;
 mod people;
+mod profiles;
 mod push;
 mod rankings;
 pub mod reactions;
@@ -153,6 +154,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     comments::s3_a_deleted_comment_leaves_a_placeholder_only_before_replies(open("placeholders").await).await;
     comments::s3_a_viewer_sees_no_comment_of_a_user_behind_a_block(open("comment-blocks").await).await;
     comments::s3_a_page_that_meets_too_many_unseen_comments_goes_on(open("comment-flood").await).await;
+    comments::s3_of_mutual_friends_alone_a_viewer_sees_theirs_and_the_authors(open("mutual-comments").await).await;
+    comments::s3_who_is_mutual_with_whom_is_read_for_many(open("mutual-with").await).await;
     comments::s3_with_its_item_every_comment_is_gone_from_sight_at_once(open("comment-ends").await).await;
     comments::s1_the_count_of_comments_is_exact_after_any_race(open("comment-race").await).await;
     comments::s3_an_imported_comment_takes_its_own_place(open("comment-import").await).await;
@@ -161,6 +164,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     notifications::s5_each_sort_of_deed_tells_whom_it_concerns_once(open("notified").await).await;
     notifications::s5_without_a_kind_nobody_is_told(open("untold").await).await;
     notifications::s5_nobody_is_told_of_a_deed_of_ones_own(open("own-deeds").await).await;
+    notifications::s3_of_mutual_friends_alone_an_answer_is_told_to_who_sees_it(open("mutual-deeds").await).await;
+    notifications::s3_of_mutual_friends_alone_a_line_grows_by_what_is_seen(open("mutual-lines").await).await;
     notifications::s5_nothing_passes_a_shield(open("shielded-deeds").await).await;
     notifications::s5_what_is_taken_back_is_told_no_more_unless_it_was_seen(open("withdrawn").await).await;
     notifications::s5_an_answer_is_told_once_to_each_whom_it_concerns(open("answers").await).await;
@@ -232,6 +237,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     audiences::s9_who_is_followed_by_everyone_narrows_nothing(open("everyones-audience").await).await;
     audiences::s9_a_narrowed_item_of_a_big_account_goes_to_its_audience(open("narrowed-big").await).await;
     audiences::s9_an_original_is_shown_to_followers_in_its_audience(open("originals-narrowed").await).await;
+
+    profiles::s13_a_profile_shows_a_viewer_what_is_for_that_viewer(open("profiles").await).await;
 
     shields::a_mute_is_an_unfollow_and_its_end_a_follow_from_now(open("mute").await).await;
     shields::a_follow_under_a_shield_is_listed_and_stays_off(open("under").await).await;

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use compact_str::CompactString;
 use feedgate_common::around::{
     COMMENTS_LOOKED_AT, Comment, CommentOrder, CommentPage, CommentPlace, CommentRow, CommentRows, CommentWrite,
-    Commented, Talk, Uncommented, comment_id,
+    Commented, Onlooker, Talk, Uncommented, comment_id,
 };
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::{Body, ItemId, Millis, UserId, UserNo};
@@ -76,9 +76,42 @@ UPDATE talks t SET count = n.count, last_at = n.last_at, last_id = n.last_id
 FROM unnest($15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[]) AS n(item, count, last_at, last_id)
 WHERE t.item = n.item";
 
-/// A page: the comments that stand and that the viewer sees, as [`feedgate_common::around::stands`] and
-/// [`feedgate_common::around::shows_comment`] say, and the last row that may be looked at, if there are so many. 12 is the
-/// bits of a block by either side.
+/// Whether the viewer `$viewer` sees the comment `c` that stands, as [`feedgate_common::around::shows_comment`] says. `e` is
+/// the viewer's edge to its author. 12 is the bits of a block by either side. If `$some`, the viewer sees only the comments
+/// of mutual friends, and what is from or for the author of the item `$1`.
+macro_rules! seen {
+    ($viewer:literal, $some:literal) => {
+        concat!(
+            "CASE WHEN c.body IS NULL THEN c.replies > 0 ELSE c.author = ",
+            $viewer,
+            " OR (coalesce(e.shields, 0) & 12 = 0 AND (NOT ",
+            $some,
+            "::boolean OR (SELECT author FROM items WHERE id = $1) IN (c.author, ",
+            $viewer,
+            ") OR (coalesce(e.follows, false) AND EXISTS (
+        SELECT FROM edges b WHERE b.reader = c.author AND b.author = ",
+            $viewer,
+            " AND (b.is_on OR b.held_back)
+    )))) END"
+        )
+    };
+}
+
+/// The viewer's edge to the author of the comment `c`.
+macro_rules! edge {
+    ($viewer:literal) => {
+        concat!(
+            "LEFT JOIN LATERAL (
+    SELECT shields, is_on OR held_back AS follows FROM edges WHERE reader = ",
+            $viewer,
+            " AND author = c.author OFFSET 0
+) e ON true"
+        )
+    };
+}
+
+/// A page: the comments that stand and that the viewer sees, as [`feedgate_common::around::stands`] and `seen` say, and the
+/// last row that may be looked at, if there are so many.
 macro_rules! page {
     ($beyond:literal, $within:literal, $order:literal) => {
         concat!(
@@ -93,7 +126,9 @@ macro_rules! page {
 )
 (SELECT c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body, false
 FROM comments c JOIN users u ON u.no = c.author
-LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = $2 AND author = c.author OFFSET 0) e ON true
+",
+            edge!("$2"),
+            "
 WHERE c.item = $1 AND (c.at, c.id) ",
             $beyond,
             " ($3, $4)
@@ -101,7 +136,9 @@ WHERE c.item = $1 AND (c.at, c.id) ",
             $within,
             " (coalesce((SELECT at FROM edge), $7), coalesce((SELECT id FROM edge), $7))
   AND EXISTS (SELECT FROM items i WHERE i.id = $1 AND i.body IS NOT NULL)
-  AND CASE WHEN c.body IS NULL THEN c.replies > 0 ELSE c.author = $2 OR coalesce(e.shields, 0) & 12 = 0 END
+  AND ",
+            seen!("$2", "$8"),
+            "
 ORDER BY c.at ",
             $order,
             ", c.id ",
@@ -118,12 +155,15 @@ const NEWEST: &str = page!("<", ">=", "DESC");
 const OLDEST: &str = page!(">", "<=", "ASC");
 
 /// One comment that stands and that the viewer sees.
-const ONE: &str = "
-SELECT c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body, false
+const ONE: &str = concat!(
+    "SELECT c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body, false
 FROM comments c JOIN users u ON u.no = c.author JOIN items i ON i.id = c.item AND i.body IS NOT NULL
-LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = $3 AND author = c.author OFFSET 0) e ON true
-WHERE c.id = $2 AND c.item = $1
-  AND CASE WHEN c.body IS NULL THEN c.replies > 0 ELSE c.author = $3 OR coalesce(e.shields, 0) & 12 = 0 END";
+",
+    edge!("$3"),
+    "
+WHERE c.id = $2 AND c.item = $1 AND ",
+    seen!("$3", "$4")
+);
 
 /// Comments that stand, of these items and ids, each with its place among those asked.
 const SEVERAL: &str = "
@@ -327,7 +367,7 @@ fn comment((at, id, author, name, reply_to, version, body, _): Line) -> sqlx::Re
 pub(crate) async fn page(
     connection: &mut PgConnection,
     item: ItemId,
-    viewer: Option<UserNo>,
+    onlooker: Onlooker,
     order: CommentOrder,
     from: Option<CommentPlace>,
     limit: usize,
@@ -339,12 +379,13 @@ pub(crate) async fn page(
     let (at, id) = from.map_or((start, start), |from| (from.at, rows::item(from.id)));
     let read: Vec<Line> = sqlx::query_as(statement)
         .bind(rows::item(item))
-        .bind(viewer.map_or(-1, rows::user))
+        .bind(viewer_of(onlooker))
         .bind(at)
         .bind(id)
         .bind(rows::limit(limit + 1))
         .bind(rows::limit(COMMENTS_LOOKED_AT))
         .bind(end)
+        .bind(onlooker.sees_some())
         .fetch_all(connection)
         .await?;
     let (ends, lines): (Vec<Line>, Vec<Line>) = read.into_iter().partition(|line| line.7);
@@ -360,11 +401,17 @@ pub(crate) async fn one(
     connection: &mut PgConnection,
     item: ItemId,
     id: ItemId,
-    viewer: Option<UserNo>,
+    onlooker: Onlooker,
 ) -> sqlx::Result<Option<Comment>> {
-    let query = sqlx::query_as(ONE).bind(rows::item(item)).bind(rows::item(id)).bind(viewer.map_or(-1, rows::user));
+    let query = sqlx::query_as(ONE).bind(rows::item(item)).bind(rows::item(id));
+    let query = query.bind(viewer_of(onlooker)).bind(onlooker.sees_some());
     let read: Option<Line> = query.fetch_optional(connection).await?;
     read.map(comment).transpose()
+}
+
+/// The number of the user who looks; one that no user has, if there is none.
+fn viewer_of(onlooker: Onlooker) -> i32 {
+    onlooker.viewer.user().map_or(-1, rows::user)
 }
 
 /// Comments of these items and ids, each in its place.

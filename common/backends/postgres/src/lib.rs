@@ -64,8 +64,8 @@ use feedgate_common::archive::{
     Written, may_be_foreign_id,
 };
 use feedgate_common::around::{
-    Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
-    ReactionKind, Uncommented, Unreacted, Viewer,
+    Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
+    Reaction, ReactionKind, Uncommented, Unreacted, Viewer,
 };
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
@@ -288,6 +288,10 @@ impl Graph for PostgresArchive {
         self.pool.read(work!(|connection| graph::blocked_with(connection, users, limit))).await
     }
 
+    async fn mutual_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>> {
+        self.pool.read(work!(|connection| graph::mutual_with(connection, users, limit))).await
+    }
+
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         self.pool.read(work!(|connection| graph::followees_among(connection, reader, authors))).await
     }
@@ -485,16 +489,16 @@ impl Comments for PostgresArchive {
     async fn comments(
         &self,
         item: ItemId,
-        viewer: Option<UserNo>,
+        onlooker: Onlooker,
         order: CommentOrder,
         from: Option<CommentPlace>,
         limit: usize,
     ) -> Result<CommentPage> {
-        self.pool.read(work!(|connection| comments::page(connection, item, viewer, order, from, limit))).await
+        self.pool.read(work!(|connection| comments::page(connection, item, onlooker, order, from, limit))).await
     }
 
-    async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>> {
-        self.pool.read(work!(|connection| comments::one(connection, item, id, viewer))).await
+    async fn comment_of(&self, item: ItemId, id: ItemId, onlooker: Onlooker) -> Result<Option<Comment>> {
+        self.pool.read(work!(|connection| comments::one(connection, item, id, onlooker))).await
     }
 
     async fn comments_of(&self, of: &[(ItemId, ItemId)]) -> Result<Vec<Option<Comment>>> {

@@ -12,16 +12,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::around::{
-    COMMENT_MAX_BYTES, CommentOrder, CommentPage, CommentWrite, Commented, NewComment, Uncommented,
+    COMMENT_MAX_BYTES, CommentOrder, CommentPage, CommentWrite, Commented, NewComment, Onlooker, Uncommented, Viewer,
 };
 use feedgate_common::doorbell::{Talked, Touch};
-use feedgate_common::feed::{Cards, cards_of};
+use feedgate_common::feed::{Cards, Feeds, cards_of};
 use feedgate_common::{Archive, Body, ItemId, Millis, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::{Caller, ReaderOrPublisher};
 use super::fields::Fields;
-use super::items::{if_match, missing, resolve, resolve_seen, sees, viewer};
+use super::items::{if_match, missing, resolve, resolve_seen, seen_as, sees, viewer};
 use super::names::{intern, user_no};
 use super::payload::Payload;
 use super::problem::{Kind, Problem, short};
@@ -66,7 +66,7 @@ struct List<'a> {
 /// Answers `POST /v1/items/{id}/comments` with `{author?, body, reply_to?, id?}`.
 pub(super) async fn make(
     ReaderOrPublisher(caller): ReaderOrPublisher,
-    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     State(writer): State<Writer>,
     Segment(which): Segment<ItemRef>,
     _: NoQuery,
@@ -79,21 +79,21 @@ pub(super) async fn make(
         Err(problem) if problem.kind == Kind::Forbidden => return Err(problem),
         asked => asked,
     };
-    let reader = caller.reader().cloned();
+    let (reader, archive) = (caller.reader().cloned(), feeds.archive());
     let _permit = caller.permit(LINE_MAX).await?;
-    let item = resolve(&*archive, &which).await?;
-    if reader.is_some() && !sees(reader.as_ref(), &*archive, item).await? {
+    let item = resolve(&**archive, &which).await?;
+    if reader.is_some() && !sees(reader.as_ref(), &**archive, item).await? {
         return Err(missing(&which));
     }
     let Asked { author, id, body, reply_to } = asked?;
-    let author = intern(&*archive, &author).await?;
+    let author = intern(&**archive, &author).await?;
     if let (Some(_), Some(sibling)) = (&reader, reply_to)
-        && is_hidden(&*archive, item, sibling, author).await?
+        && is_hidden(&feeds, item, sibling, author).await?
     {
         return Err(Uncommented::NoSuchSibling(sibling).into());
     }
     let new = NewComment { item, author, reply_to, body, id, key, past: None };
-    let made = write(&archive, &writer, CommentWrite::Make(new)).await?.map_err(|refused| told(refused, &which))?;
+    let made = write(archive, &writer, CommentWrite::Make(new)).await?.map_err(|refused| told(refused, &which))?;
     let status = if made.changed { StatusCode::CREATED } else { StatusCode::OK };
     let id = made.place.id;
     let location = [(header::LOCATION, format!("/v1/items/{item}/comments/{id}"))];
@@ -147,9 +147,10 @@ pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
 }
 
 /// Whether a comment stands that this user does not see.
-async fn is_hidden(archive: &dyn Archive, item: ItemId, id: ItemId, user: UserNo) -> Result<bool, Problem> {
-    let shown = archive.comment_of(item, id, Some(user)).await?.is_some();
-    Ok(!shown && archive.comment_of(item, id, None).await?.is_some())
+async fn is_hidden(feeds: &Feeds, item: ItemId, id: ItemId, user: UserNo) -> Result<bool, Problem> {
+    let (archive, onlooker) = (feeds.archive(), feeds.onlooker(Viewer::User(Some(user))));
+    let shown = archive.comment_of(item, id, onlooker).await?.is_some();
+    Ok(!shown && archive.comment_of(item, id, Onlooker::BACKEND).await?.is_some())
 }
 
 /// Makes one change, and lets those who watch the item hear of it.
@@ -197,7 +198,7 @@ impl From<Uncommented> for Problem {
 /// Answers `GET /v1/items/{id}/comments` with a page of them.
 pub(super) async fn list(
     caller: Caller,
-    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     Segment(which): Segment<ItemRef>,
     query: Query,
 ) -> Result<Response, Problem> {
@@ -214,14 +215,14 @@ pub(super) async fn list(
     let from = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let viewer = viewer(&caller, &params)?;
-    let reader = caller.reader().cloned();
+    let (reader, archive) = (caller.reader().cloned(), feeds.archive());
     let permit = caller.permit((limit + 1) * (LINE_MAX + CARD_MAX)).await?;
-    let item = resolve_seen(reader.as_ref(), &*archive, &which).await?;
-    let viewer = number_of(&*archive, viewer.as_ref()).await?;
-    let CommentPage { comments, next } = archive.comments(item, viewer, order, from, limit).await?;
+    let item = resolve_seen(reader.as_ref(), &**archive, &which).await?;
+    let onlooker = feeds.onlooker(seen_as(&**archive, viewer).await?);
+    let CommentPage { comments, next } = archive.comments(item, onlooker, order, from, limit).await?;
     let authors = comments.iter().filter(|comment| comment.body.is_some());
     let authors: BTreeMap<UserNo, &UserId> = authors.map(|comment| (comment.author_no, &comment.author)).collect();
-    let people = cards_of(&*archive, authors).await?;
+    let people = cards_of(&**archive, authors).await?;
     let places = || comments.iter().map(|comment| comment.place);
     // A page without a comment leaves the place where it began, so that a client that waits for newer ones can go on.
     let (newest, oldest) = (places().max().or(from), places().min().or(from));
@@ -237,23 +238,23 @@ pub(super) async fn list(
 /// Answers `GET /v1/items/{id}/comments/{comment}` with this comment.
 pub(super) async fn read(
     caller: Caller,
-    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     Segments(which, id): Segments<ItemRef, ItemId>,
     query: Query,
 ) -> Result<Response, Problem> {
     let viewer = viewer(&caller, &query.only(&["viewer"])?)?;
-    let reader = caller.reader().cloned();
+    let (reader, archive) = (caller.reader().cloned(), feeds.archive());
     let permit = caller.permit(LINE_MAX).await?;
-    let item = resolve_seen(reader.as_ref(), &*archive, &which).await?;
-    let viewer = number_of(&*archive, viewer.as_ref()).await?;
-    let found = archive.comment_of(item, id, viewer).await?.ok_or(Uncommented::NoSuchComment(id))?;
+    let item = resolve_seen(reader.as_ref(), &**archive, &which).await?;
+    let onlooker = feeds.onlooker(seen_as(&**archive, viewer).await?);
+    let found = archive.comment_of(item, id, onlooker).await?.ok_or(Uncommented::NoSuchComment(id))?;
     Ok((etag(found.version), permit.answer(&CommentJson::from(&found))).into_response())
 }
 
 /// Answers `PATCH /v1/items/{id}/comments/{comment}` with `{"body":…}`.
 pub(super) async fn edit(
     ReaderOrPublisher(caller): ReaderOrPublisher,
-    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     State(writer): State<Writer>,
     Segments(which, id): Segments<ItemRef, ItemId>,
     _: NoQuery,
@@ -262,28 +263,28 @@ pub(super) async fn edit(
 ) -> Result<Response, Problem> {
     let if_version = if_match(&headers)?;
     let body = payload.fields(&["body"]).and_then(|fields| body(&fields));
-    let reader = caller.reader().cloned();
+    let (reader, archive) = (caller.reader().cloned(), feeds.archive());
     let permit = caller.permit(LINE_MAX).await?;
-    let (item, by) = who_asks(&*archive, &which, id, reader.as_ref()).await?;
+    let (item, by) = who_asks(&**archive, &which, id, reader.as_ref()).await?;
     let body = body?;
     let edit = CommentWrite::Edit { item, id, by, body, if_version };
-    carry_out(&archive, &writer, &which, reader.as_ref(), edit, (id, by)).await?;
-    let now = archive.comment_of(item, id, None).await?.ok_or(Uncommented::NoSuchComment(id))?;
+    carry_out(&feeds, &writer, &which, reader.as_ref(), edit, (id, by)).await?;
+    let now = archive.comment_of(item, id, Onlooker::BACKEND).await?.ok_or(Uncommented::NoSuchComment(id))?;
     Ok((etag(now.version), permit.answer(&CommentJson::from(&now))).into_response())
 }
 
 /// Answers `DELETE /v1/items/{id}/comments/{comment}`. Deleting a comment again changes nothing and succeeds.
 pub(super) async fn delete(
     ReaderOrPublisher(caller): ReaderOrPublisher,
-    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     State(writer): State<Writer>,
     Segments(which, id): Segments<ItemRef, ItemId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let reader = caller.reader().cloned();
     let _permit = caller.permit(LINE_MAX).await?;
-    let (item, by) = who_asks(&*archive, &which, id, reader.as_ref()).await?;
-    carry_out(&archive, &writer, &which, reader.as_ref(), CommentWrite::Delete { item, id, by }, (id, by)).await?;
+    let (item, by) = who_asks(&**feeds.archive(), &which, id, reader.as_ref()).await?;
+    carry_out(&feeds, &writer, &which, reader.as_ref(), CommentWrite::Delete { item, id, by }, (id, by)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -304,18 +305,20 @@ async fn who_asks(
 
 /// Changes a comment. That one of another user exists is told only to who sees it.
 async fn carry_out(
-    archive: &Arc<dyn Archive>,
+    feeds: &Feeds,
     writer: &Writer,
     which: &ItemRef,
     reader: Option<&UserId>,
     change: CommentWrite,
     (id, by): (ItemId, Option<UserNo>),
 ) -> Result<(), Problem> {
-    let item = change.item();
+    let (item, archive) = (change.item(), feeds.archive());
     match write(archive, writer, change).await? {
         Ok(_) => Ok(()),
         Err(Uncommented::NotOwn(_)) if !sees(reader, &**archive, item).await? => Err(missing(which)),
-        Err(Uncommented::NotOwn(_)) if archive.comment_of(item, id, by).await?.is_none() => {
+        Err(Uncommented::NotOwn(_))
+            if archive.comment_of(item, id, feeds.onlooker(Viewer::User(by))).await?.is_none() =>
+        {
             Err(Uncommented::NoSuchComment(id).into())
         }
         Err(refused) => Err(told(refused, which)),

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::around::{Around, Reacted, Reaction, ReactionKind, Unreacted};
+use feedgate_common::around::{Around, Reacted, Reaction, ReactionKind, Unreacted, Viewer};
 use feedgate_common::doorbell::Touch;
+use feedgate_common::feed::Feeds;
 use feedgate_common::{Archive, ItemId, Millis, UserId};
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use super::names::{intern, user_no};
 use super::problem::{Kind, Problem};
 use super::query::{ItemRef, NoQuery, Query, Segment, Segments3};
 use super::writer::Writer;
-use crate::around::{AROUND_MAX, Counts};
+use crate::around::{AROUND_MAX, Counts, told_to};
 use crate::clock;
 use crate::limits::budget::{ANSWER_BYTES, most};
 
@@ -39,35 +40,36 @@ struct Now<'a> {
 /// Answers `PUT /v1/items/{id}/reactions/{kind}/{user}` and gives the reaction.
 pub(super) async fn give(
     ReaderOrPublisher(caller): ReaderOrPublisher,
-    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     State(writer): State<Writer>,
     Segments3(which, kind, user): Segments3<ItemRef, ReactionKind, UserId>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    change(caller, (archive, &writer), &which, kind, &user, true).await
+    change(caller, (&feeds, &writer), &which, kind, &user, true).await
 }
 
 /// Answers `DELETE /v1/items/{id}/reactions/{kind}/{user}`. A reader may take back what it gave to an item that it does
 /// not see any more.
 pub(super) async fn take_back(
     ReaderOrPublisher(caller): ReaderOrPublisher,
-    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     State(writer): State<Writer>,
     Segments3(which, kind, user): Segments3<ItemRef, ReactionKind, UserId>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    change(caller, (archive, &writer), &which, kind, &user, false).await
+    change(caller, (&feeds, &writer), &which, kind, &user, false).await
 }
 
 async fn change(
     caller: Caller,
-    (archives, writer): (Arc<dyn Archive>, &Writer),
+    (feeds, writer): (&Feeds, &Writer),
     which: &ItemRef,
     kind: ReactionKind,
     user: &UserId,
     on: bool,
 ) -> Result<Response, Problem> {
-    let archive = &*archives;
+    let archives = feeds.archive();
+    let archive = &**archives;
     caller.may_read(user)?;
     let reader = caller.reader().cloned();
     let permit = caller.permit(most(1, ANSWER_BYTES) + AROUND_MAX).await?;
@@ -87,6 +89,7 @@ async fn change(
         Err(refused @ Unreacted::TooManyKinds(_)) => return Err(refused.into()),
     }
     let now = archive.around(&[item], Some(user)).await?.pop().unwrap_or_default();
+    let now = told_to(feeds.onlooker(Viewer::User(Some(user))), now);
     Ok(permit.answer(&Now { id: item, counts: Counts(&now.counts, now.comments), own: &now.own }))
 }
 

@@ -2,30 +2,22 @@
 //!
 //! The index gives candidates. Each is read as it is now, and shown only if it [matches](ItemQuery::takes) and the viewer
 //! may see it: what was edited, deleted or blocked is in effect at once.
-//!
-//! ```text
-//!   an API key                  everything that lives
-//!   an API key with ?viewer=    what a repost may bring before the viewer: no shield is up between the two sides, and
-//!                               what is for named readers is for the viewer
-//!   a reader's token            what the reader sees otherwise too: followed, own, addressed
-//! ```
+//! As whom a caller sees items, [`Seen`] says.
 
 mod cursor;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use axum::extract::State;
 use axum::response::Response;
 use compact_str::CompactString;
-use feedgate_common::around::{Viewer, seen_by};
-use feedgate_common::feed::{Cards, Feeds, FoundItems, Limit, Seeing, find_items};
+use feedgate_common::feed::{Cards, Feeds, FoundItems, Limit, find_items};
 use feedgate_common::named::KIND_MAX;
 use feedgate_common::people::Card;
 use feedgate_common::search::{
     Hits, ItemQuery, Phrase, QUERY_MAX, SearchPlace, TextFields, look_for_users, phrases, takes_user,
 };
-use feedgate_common::{Archive, Item, ItemId, Millis, UserId, UserNo, error};
+use feedgate_common::{Archive, Millis, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
@@ -33,6 +25,7 @@ use super::items::{seen_as, viewer};
 use super::names::user_no;
 use super::problem::{Kind, Problem, short};
 use super::query::{Params, Query};
+use super::seeing::Seen;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, most_with_people};
 use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX};
@@ -98,7 +91,7 @@ pub(super) async fn items(
     let page = Limit { items: limit, bytes: ANSWER_BYTES };
     let FoundItems { items, mut next, building } = find_items(&*archive, fields, &query, &seen, behind, page).await?;
     let all = items.len();
-    let items = around::join(&*archive, viewer, items, ANSWER_BYTES).await?;
+    let items = around::join(&*archive, feeds.onlooker(viewer), items, ANSWER_BYTES).await?;
     if items.len() < all {
         next = items.last().map(|shown| SearchPlace::of_item(shown.item().published_at, shown.item().id));
     }
@@ -152,26 +145,6 @@ async fn named(archive: &dyn Archive, places: &[SearchPlace]) -> Result<Vec<(Sea
     let (ids, cards) = (archive.user_ids(&numbers).await?, archive.cards(&numbers).await?);
     let users = ids.into_iter().zip(cards).map(|(user, card)| card.map(|card| User { user, card }));
     Ok(places.iter().copied().zip(users).collect())
-}
-
-/// As whom items are seen.
-struct Seen {
-    archive: Arc<dyn Archive>,
-    viewer: Viewer,
-    /// Whether it is a reader with a token, who sees no more than by any other read.
-    reader: bool,
-}
-
-#[async_trait]
-impl Seeing for Seen {
-    async fn of(&self, ids: &[ItemId]) -> error::Result<Vec<Option<Arc<Item>>>> {
-        match self.viewer {
-            Viewer::User(reader) if self.reader => {
-                seen_by(&*self.archive, reader, self.archive.items(ids).await?).await
-            }
-            viewer => self.archive.originals(ids, viewer).await,
-        }
-    }
 }
 
 /// The fields that are searched; the problem of a server whose search is off.

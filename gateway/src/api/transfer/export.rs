@@ -24,7 +24,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Names, Reactions, Transfer};
-use feedgate_common::around::{Comment, CommentOrder, CommentPlace, Place, Reacted};
+use feedgate_common::around::{Comment, CommentOrder, CommentPlace, Onlooker, Place, Reacted};
 use feedgate_common::audience::Listed;
 use feedgate_common::change::{Class, Route};
 use feedgate_common::error::Result;
@@ -386,7 +386,7 @@ async fn people(archive: &dyn Archive, after: UserNo, lines: &mut Lines) -> Resu
 
 /// Writes a line for the next comments on an item, and for placeholders, since replies name them.
 async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, lines: &mut Lines) -> Result<Cursor> {
-    let page = archive.comments(item, None, CommentOrder::Oldest, from, COMMENTS).await?;
+    let page = archive.comments(item, Onlooker::BACKEND, CommentOrder::Oldest, from, COMMENTS).await?;
     for comment in &page.comments {
         let Comment { place, author, reply_to, version, body, .. } = comment;
         let (id, created_at, deleted) = (place.id, place.at, body.is_none());

@@ -18,7 +18,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::around::Comment;
+use feedgate_common::around::{Comment, Onlooker};
 use feedgate_common::erase::{Mark, Stage, Trace};
 use feedgate_common::error::Result;
 use feedgate_common::feed::traces;
@@ -150,7 +150,7 @@ impl Reader {
                 }
             }
             Trace::Comment { item, id, lives: true } => {
-                let Some(comment) = archive.comment_of(item, id, None).await? else { return Ok(()) };
+                let Some(comment) = archive.comment_of(item, id, Onlooker::BACKEND).await? else { return Ok(()) };
                 let Comment { place, author, reply_to, version, body, .. } = &comment;
                 let (reply_to, version, body) = (*reply_to, *version, body.as_ref());
                 lines.put(&Out::Comment {

@@ -22,6 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use feedgate_common::around::Visible;
 use feedgate_common::doorbell::{Stir, Touch};
 use feedgate_common::{ItemId, UserNo};
 use parking_lot::Mutex;
@@ -57,6 +58,8 @@ pub(crate) struct Watches {
     doubt: Notify,
     count: AtomicUsize,
     uptime: Uptime,
+    /// Whose comments users see.
+    visible: Visible,
 }
 
 #[derive(Default)]
@@ -106,7 +109,7 @@ pub(crate) struct Watch {
 }
 
 impl Watches {
-    pub(crate) fn new(uptime: Uptime) -> Self {
+    pub(crate) fn new(uptime: Uptime, visible: Visible) -> Self {
         Self {
             all: Mutex::default(),
             noted: Notify::new(),
@@ -116,6 +119,7 @@ impl Watches {
             doubt: Notify::new(),
             count: AtomicUsize::new(0),
             uptime,
+            visible,
         }
     }
 
@@ -342,7 +346,7 @@ mod tests {
     use super::*;
 
     fn watches() -> Arc<Watches> {
-        Arc::new(Watches::new(Uptime::begin()))
+        Arc::new(Watches::new(Uptime::begin(), Visible::All))
     }
 
     fn touch(item: u64) -> Touch {

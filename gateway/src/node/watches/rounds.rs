@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_common::around::{Around, Comment};
+use feedgate_common::around::{Around, Comment, Visible};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Cards, cards_of};
 use feedgate_common::{Archive, Doorbell, Item, ItemId, UserId, UserNo};
 use serde::Serialize;
 use tokio::time::{sleep, sleep_until};
 
-use super::told::News;
+use super::told::{News, Readers};
 use super::{State, Watcher, Watches, Work};
 use crate::around::{CommentJson, Counts};
 use crate::node::bounded::bounded;
@@ -24,9 +24,10 @@ const ROUND: Duration = Duration::from_millis(100);
 /// The least time between two messages to other nodes.
 const TELL: Duration = Duration::from_millis(50);
 
-/// The most users in a block with the author of a comment. A comment of an author with more is told to nobody, only that
-/// something was missed; who reads the comments sees those that are to be seen.
-const BLOCKED_MAX: usize = 10_000;
+/// The most users in a block with the author of a comment, and the most with whom the author is mutual, if only these see
+/// it. A comment of an author with more is told to nobody, only that something was missed; who reads the comments sees
+/// those that are to be seen.
+const NAMED_MAX: usize = 10_000;
 
 /// How many watchers are woken in a second, if there are very many.
 const WAKES_PER_SEC: u32 = 400_000;
@@ -36,9 +37,18 @@ struct Found {
     items: Vec<Option<Arc<Item>>>,
     around: Vec<Around>,
     comments: HashMap<(ItemId, ItemId), Comment>,
-    /// Who is in a block with the author of a comment; `None` if these are too many.
-    hidden: HashMap<UserNo, Option<Vec<UserNo>>>,
+    /// What is between the author of each comment and others; `None` if that is with too many.
+    ties: HashMap<UserNo, Option<Ties>>,
     people: Cards,
+}
+
+/// Users between whom and the author of a comment there is something.
+#[derive(Clone)]
+struct Ties {
+    /// Those with whom there is a block.
+    blocked: Vec<UserNo>,
+    /// Those who are mutual with the author, if only these see the comment.
+    mutual: Option<Vec<UserNo>>,
 }
 
 /// Reads what is due for ever. It may be dropped at any time; what was being read then is found by a later look.
@@ -77,7 +87,7 @@ pub(crate) async fn keep_telling(watches: &Watches, doorbell: &dyn Doorbell) {
 }
 
 async fn read(watches: &Watches, archive: &dyn Archive, due: Vec<(ItemId, Work)>) {
-    let found = match find(archive, &due).await {
+    let found = match find(archive, &due, watches.visible).await {
         Ok(found) => found,
         Err(error) => {
             tracing::debug!(%error, "items that are watched could not be read; trying again");
@@ -89,7 +99,7 @@ async fn read(watches: &Watches, archive: &dyn Archive, due: Vec<(ItemId, Work)>
         match &found.items[nth] {
             Some(item) => {
                 let state = State { version: item.version, around: found.around[nth].clone() };
-                woken.extend(settle(watches, id, &work, state, &found));
+                woken.extend(settle(watches, (id, item.author_no), &work, state, &found));
             }
             None => watches.end(id),
         }
@@ -99,7 +109,7 @@ async fn read(watches: &Watches, archive: &dyn Archive, due: Vec<(ItemId, Work)>
 }
 
 /// Reads all that is due: as many calls for one item as for all.
-async fn find(archive: &dyn Archive, due: &[(ItemId, Work)]) -> Result<Found> {
+async fn find(archive: &dyn Archive, due: &[(ItemId, Work)], visible: Visible) -> Result<Found> {
     let ids: Vec<ItemId> = due.iter().map(|(item, _)| *item).collect();
     let items = bounded(archive.items(&ids)).await?;
     let around = bounded(archive.around(&ids, None)).await?;
@@ -112,15 +122,29 @@ async fn find(archive: &dyn Archive, due: &[(ItemId, Work)]) -> Result<Found> {
     }
     let living = comments.values().filter(|comment: &&Comment| comment.body.is_some());
     let authors: BTreeMap<UserNo, &UserId> = living.map(|comment| (comment.author_no, &comment.author)).collect();
-    let mut hidden = HashMap::new();
-    if !authors.is_empty() {
-        let numbers: Vec<UserNo> = authors.keys().copied().collect();
-        let blocked = bounded(archive.blocked_with(&numbers, BLOCKED_MAX + 1)).await?;
-        let few = |users: Vec<UserNo>| (users.len() <= BLOCKED_MAX).then_some(users);
-        hidden.extend(numbers.into_iter().zip(blocked.into_iter().map(few)));
-    }
+    let ties = ties(archive, authors.keys().copied().collect(), visible).await?;
     let people = bounded(cards_of(archive, authors)).await?;
-    Ok(Found { items, around, comments, hidden, people })
+    Ok(Found { items, around, comments, ties, people })
+}
+
+/// What is between each of these authors and others: a read, and one more if only mutual friends see comments.
+async fn ties(archive: &dyn Archive, authors: Vec<UserNo>, visible: Visible) -> Result<HashMap<UserNo, Option<Ties>>> {
+    if authors.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let blocked = bounded(archive.blocked_with(&authors, NAMED_MAX + 1)).await?;
+    let mutual = match visible {
+        Visible::All => vec![None; authors.len()],
+        Visible::Mutual => {
+            let mutual = bounded(archive.mutual_with(&authors, NAMED_MAX + 1)).await?;
+            mutual.into_iter().map(Some).collect()
+        }
+    };
+    let few = |(blocked, mutual): (Vec<UserNo>, Option<Vec<UserNo>>)| {
+        let most = blocked.len().max(mutual.as_ref().map_or(0, Vec::len));
+        (most <= NAMED_MAX).then_some(Ties { blocked, mutual })
+    };
+    Ok(authors.into_iter().zip(blocked.into_iter().zip(mutual).map(few)).collect())
 }
 
 /// The data of a push.
@@ -148,10 +172,17 @@ impl Data<'_> {
 }
 
 /// Keeps what the watchers of an item are to be told, and gives those that are to be woken for it.
-fn settle(watches: &Watches, id: ItemId, work: &Work, state: State, found: &Found) -> Vec<Arc<Watcher>> {
+fn settle(
+    watches: &Watches,
+    (id, owner): (ItemId, UserNo),
+    work: &Work,
+    state: State,
+    found: &Found,
+) -> Vec<Arc<Watcher>> {
     let mut all = watches.all.lock();
     let Some(entry) = all.items.get_mut(&id) else { return vec![] };
-    let data = Data::Counts { counts: Counts(&state.around.counts, state.around.comments), version: state.version };
+    let comments = if watches.visible == Visible::All { state.around.comments } else { 0 };
+    let data = Data::Counts { counts: Counts(&state.around.counts, comments), version: state.version };
     let counts = data.json();
     let settled = entry.watched.settle(watches.uptime.elapsed_ms(), work, state);
     let mut told = entry.hub.told.lock();
@@ -160,13 +191,13 @@ fn settle(watches: &Watches, id: ItemId, work: &Work, state: State, found: &Foun
         told.miss();
     }
     for comment in work.comments.keys() {
-        match news(*comment, found.comments.get(&(id, *comment)), found) {
+        match news((id, *comment), owner, found) {
             Some(news) => told.comment(news),
             None => told.miss(),
         }
     }
     if settled.counts {
-        told.counts(News::new(counts, vec![]));
+        told.counts(News::new(counts, Readers::ALL));
     }
     if told.last() == before {
         return vec![];
@@ -175,12 +206,56 @@ fn settle(watches: &Watches, id: ItemId, work: &Work, state: State, found: &Foun
     entry.watchers.values().cloned().collect()
 }
 
-/// What is told of a comment that has changed; `None` if it cannot be told.
-fn news(id: ItemId, comment: Option<&Comment>, found: &Found) -> Option<News> {
-    let Some(comment) = comment else { return Some(News::new(Data::Uncomment { id }.json(), vec![])) };
+/// What is told of a comment that has changed; `None` if it cannot be told. `owner` is the author of the item.
+fn news((item, id): (ItemId, ItemId), owner: UserNo, found: &Found) -> Option<News> {
+    let Some(comment) = found.comments.get(&(item, id)) else {
+        return Some(News::new(Data::Uncomment { id }.json(), Readers::ALL));
+    };
     let lives = comment.body.is_some();
-    let hidden = if lives { found.hidden.get(&comment.author_no)?.clone()? } else { vec![] };
+    let readers = if lives {
+        readers(comment.author_no, owner, found.ties.get(&comment.author_no)?.as_ref()?)
+    } else {
+        Readers::ALL
+    };
     let card = found.people.get_key_value(&comment.author).filter(|_| lives);
     let people = card.map(|(user, card)| (user.clone(), card.clone())).into_iter().collect();
-    Some(News::new(Data::Comment { comment: comment.into(), people }.json(), hidden))
+    Some(News::new(Data::Comment { comment: comment.into(), people }.json(), readers))
+}
+
+/// Who sees a comment that lives, as [`shows_comment`](feedgate_common::around::shows_comment) says. It was read for nobody
+/// in particular, so this names users instead of asking about each.
+fn readers(author: UserNo, owner: UserNo, ties: &Ties) -> Readers {
+    let Ties { blocked, mutual } = ties;
+    match mutual {
+        Some(mutual) if author != owner => {
+            let near = mutual.iter().chain([&owner]).filter(|user| !blocked.contains(user));
+            Readers::only(near.chain([&author]).copied().collect())
+        }
+        _ => Readers::all_but(blocked.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s3_a_comment_is_told_to_who_sees_it() {
+        let [ann, bob, cid, dan] = [1, 2, 3, 4].map(UserNo);
+        let all = Ties { blocked: vec![dan], mutual: None };
+        assert_eq!(readers(bob, ann, &all), Readers::AllBut(vec![dan]));
+        let friends = Ties { mutual: Some(vec![cid, dan]), ..all };
+        assert_eq!(
+            readers(bob, ann, &friends),
+            Readers::Only(vec![ann, bob, cid]),
+            "its author, that of the item, friends"
+        );
+        assert_eq!(readers(ann, ann, &friends), Readers::AllBut(vec![dan]), "all see what the author of the item says");
+        let behind = Ties { blocked: vec![ann], ..friends };
+        assert_eq!(
+            readers(bob, ann, &behind),
+            Readers::Only(vec![bob, cid, dan]),
+            "a block hides it from that author too"
+        );
+    }
 }

@@ -10,7 +10,7 @@
 //! - Counts are state: older ones are forgotten, told or not.
 //! - At most [`KEPT_MAX`] changes of comments are kept, and [`KEPT_BYTES`] of them. A connection that is further behind
 //!   is told that it has missed something.
-//! - No comment is given to a user who is in a block with its author.
+//! - No comment is given to a user who does not see it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -28,26 +28,53 @@ const KEPT_BYTES: usize = 128 * 1024;
 /// The data of the push that says that changes of comments were left out.
 const MISSED: &[u8] = br#"{"op":"missed"}"#;
 
-/// A push of one item, and who does not get it.
+/// For whom a push is. The users are ascending by number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// The push is for all but these users.
+    AllBut(Vec<UserNo>),
+    /// The push is for these users alone.
+    Only(Vec<UserNo>),
+}
+
+impl Readers {
+    /// A push with these readers is for everybody.
+    pub(super) const ALL: Self = Self::AllBut(Vec::new());
+
+    /// The readers who are none of `users`.
+    pub(super) fn all_but(mut users: Vec<UserNo>) -> Self {
+        users.sort_unstable();
+        Self::AllBut(users)
+    }
+
+    /// The readers who are one of `users`.
+    pub(super) fn only(mut users: Vec<UserNo>) -> Self {
+        users.sort_unstable();
+        Self::Only(users)
+    }
+
+    fn have(&self, user: UserNo) -> bool {
+        match self {
+            Self::AllBut(users) => users.binary_search(&user).is_err(),
+            Self::Only(users) => users.binary_search(&user).is_ok(),
+        }
+    }
+}
+
+/// A push of one item, and who gets it.
 #[derive(Debug)]
 pub(crate) struct News {
     /// The data, as JSON.
     data: Box<[u8]>,
-    /// The users who do not see it, ascending.
-    hidden: Box<[UserNo]>,
+    readers: Readers,
     /// The push as it is sent, by format.
     pushes: [OnceLock<Box<[u8]>>; 3],
 }
 
 impl News {
-    /// News for all but the users in `hidden`.
-    pub(super) fn new(data: Vec<u8>, mut hidden: Vec<UserNo>) -> Self {
-        hidden.sort_unstable();
-        Self { data: data.into(), hidden: hidden.into(), pushes: Default::default() }
-    }
-
-    fn is_for(&self, user: UserNo) -> bool {
-        self.hidden.binary_search(&user).is_err()
+    /// News for these readers.
+    pub(super) fn new(data: Vec<u8>, readers: Readers) -> Self {
+        Self { data: data.into(), readers, pushes: Default::default() }
     }
 
     /// The push in this format, which is made for the first who asks.
@@ -125,7 +152,7 @@ impl Told {
             out.len() >= bytes_max
         };
         if upto < self.missed {
-            append(News::new(MISSED.to_vec(), vec![]).push(channel, format));
+            append(News::new(MISSED.to_vec(), Readers::ALL).push(channel, format));
         }
         let counts = || self.counts.iter().filter(|(number, _)| *number > upto);
         let mut due: Vec<_> = counts().chain(self.comments.iter().filter(|(number, _)| *number > upto)).collect();
@@ -133,7 +160,7 @@ impl Told {
         for (number, news) in due {
             // What was missed is told by now, and is not told again.
             upto = self.missed.max(*number);
-            if news.is_for(user) && append(news.push(channel, format)) {
+            if news.readers.have(user) && append(news.push(channel, format)) {
                 return upto;
             }
         }
@@ -149,7 +176,7 @@ mod tests {
     const BOB: UserNo = UserNo(2);
 
     fn news(text: &str) -> News {
-        News::new(format!("\"{text}\"").into_bytes(), vec![])
+        News::new(format!("\"{text}\"").into_bytes(), Readers::ALL)
     }
 
     /// What a user is told after `upto`, and up to where.
@@ -184,10 +211,13 @@ mod tests {
     #[test]
     fn s3_a_comment_is_not_told_to_whom_its_author_is_in_a_block_with() {
         let mut told = Told::default();
-        told.comment(News::new(b"\"of bob\"".to_vec(), vec![UserNo(9), ANN, UserNo(0)]));
+        told.comment(News::new(b"\"of bob\"".to_vec(), Readers::all_but(vec![UserNo(9), ANN, UserNo(0)])));
         told.comment(news("of all"));
         assert_eq!(after(&told, 0, ANN, usize::MAX), (vec!["of all".to_owned()], 2));
         assert_eq!(after(&told, 0, BOB, usize::MAX).0, ["of bob", "of all"]);
+        told.comment(News::new(b"\"of friends\"".to_vec(), Readers::only(vec![UserNo(9), BOB, UserNo(0)])));
+        assert_eq!(after(&told, 2, ANN, usize::MAX), (vec![], 3));
+        assert_eq!(after(&told, 2, BOB, usize::MAX).0, ["of friends"]);
     }
 
     #[test]

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use feedgate_common::archive::Archive;
 use feedgate_common::around::{
-    COMMENTS_LOOKED_AT, CommentOrder, CommentPlace, CommentWrite, Commented, NewComment, PastComment, Uncommented,
+    COMMENTS_LOOKED_AT, CommentOrder, CommentPlace, CommentWrite, Commented, NewComment, Onlooker, PastComment,
+    Uncommented, Viewer, Visible,
 };
 use feedgate_common::graph::Shield;
 use feedgate_common::{ItemId, Millis, UserNo};
 
-use super::{NOW, accept, body, delete, number, post, shield, write, write_at};
+use super::{
+    NOW, accept, body, change as change_edge, delete, follow, number, post, shield, unfollow, write, write_at,
+};
 
 use CommentOrder::{Newest, Oldest};
 
@@ -42,9 +45,13 @@ async fn count(archive: &dyn Archive, item: ItemId) -> u64 {
     archive.around(&[item], None).await.unwrap()[0].comments
 }
 
+fn onlooker(viewer: Option<UserNo>) -> Onlooker {
+    viewer.map_or(Onlooker::BACKEND, Onlooker::user)
+}
+
 /// What a viewer sees on one page, oldest first: ids, and whether each lives.
 async fn seen(archive: &dyn Archive, item: ItemId, viewer: Option<UserNo>) -> Vec<(ItemId, bool)> {
-    let page = archive.comments(item, viewer, Oldest, None, 1000).await.unwrap();
+    let page = archive.comments(item, onlooker(viewer), Oldest, None, 1000).await.unwrap();
     assert_eq!(page.next, None);
     page.comments.into_iter().map(|comment| (comment.place.id, comment.body.is_some())).collect()
 }
@@ -72,7 +79,7 @@ pub(super) async fn s3_comments_page_in_both_directions_without_gap_or_repeat_wh
         let (mut walked, mut from): (Vec<CommentPlace>, Option<CommentPlace>) = (vec![], None);
         let before = all.clone();
         loop {
-            let page = archive.comments(item, None, order, from, 3).await.unwrap();
+            let page = archive.comments(item, Onlooker::BACKEND, order, from, 3).await.unwrap();
             walked.extend(page.comments.iter().map(|comment| comment.place));
             let Some(next) = page.next else { break };
             assert_eq!(Some(next), walked.last().copied());
@@ -88,16 +95,16 @@ pub(super) async fn s3_comments_page_in_both_directions_without_gap_or_repeat_wh
         assert_eq!(walked, wanted, "{order:?}");
     }
     let middle = Some(all[4]);
-    let back = archive.comments(item, None, Newest, middle, 2).await.unwrap();
+    let back = archive.comments(item, Onlooker::BACKEND, Newest, middle, 2).await.unwrap();
     assert_eq!(back.comments.iter().map(|comment| comment.place).collect::<Vec<_>>(), [all[3], all[2]]);
-    let on = archive.comments(item, None, Oldest, middle, 2).await.unwrap();
+    let on = archive.comments(item, Onlooker::BACKEND, Oldest, middle, 2).await.unwrap();
     assert_eq!(on.comments.iter().map(|comment| comment.place).collect::<Vec<_>>(), [all[5], all[6]]);
-    let end = archive.comments(item, None, Oldest, all.last().copied(), 2).await.unwrap();
+    let end = archive.comments(item, Onlooker::BACKEND, Oldest, all.last().copied(), 2).await.unwrap();
     assert_eq!((end.comments.len(), end.next), (0, None), "whoever read to the end goes on from there");
     let new = make(archive, comment(item, bob, "new")).await.unwrap().place;
-    let tail = archive.comments(item, None, Oldest, all.last().copied(), 2).await.unwrap();
+    let tail = archive.comments(item, Onlooker::BACKEND, Oldest, all.last().copied(), 2).await.unwrap();
     assert_eq!(tail.comments.iter().map(|comment| comment.place).collect::<Vec<_>>(), [new]);
-    assert_eq!(archive.comments(ItemId(1), None, Oldest, None, 2).await.unwrap(), Default::default());
+    assert_eq!(archive.comments(ItemId(1), Onlooker::BACKEND, Oldest, None, 2).await.unwrap(), Default::default());
 }
 
 pub(super) async fn s3_a_comment_says_what_was_written_and_what_it_was_edited_to(archive: Arc<dyn Archive>) {
@@ -106,10 +113,10 @@ pub(super) async fn s3_a_comment_says_what_was_written_and_what_it_was_edited_to
     let [ann, bob, cid] = users(archive).await;
     let first = make(archive, NewComment { key: Some("k".into()), ..comment(item, bob, "one") }).await.unwrap();
     let reply = answer(archive, item, cid, first.place.id).await;
-    let read = archive.comment_of(item, first.place.id, None).await.unwrap().unwrap();
+    let read = archive.comment_of(item, first.place.id, Onlooker::BACKEND).await.unwrap().unwrap();
     assert_eq!((read.place, read.author.as_str(), read.author_no), (first.place, "bob", bob));
     assert_eq!((read.reply_to, read.version, read.body), (None, 1, Some(body("one"))));
-    let read = archive.comment_of(item, reply, None).await.unwrap().unwrap();
+    let read = archive.comment_of(item, reply, Onlooker::BACKEND).await.unwrap().unwrap();
     assert_eq!((read.reply_to, read.author_no), (Some(first.place.id), cid));
     let id = first.place.id;
     let edit = |by, text, if_version| CommentWrite::Edit { item, id, by, body: body(text), if_version };
@@ -117,13 +124,13 @@ pub(super) async fn s3_a_comment_says_what_was_written_and_what_it_was_edited_to
     assert_eq!(change(archive, edit(Some(bob), "two", Some(1))).await.unwrap().version, 2);
     let wrong = Uncommented::VersionMismatch { id, wanted: 1, now: 2 };
     assert_eq!(change(archive, edit(None, "three", Some(1))).await, Err(wrong));
-    let read = archive.comments(item, None, Oldest, None, 9).await.unwrap().comments.remove(0);
+    let read = archive.comments(item, Onlooker::BACKEND, Oldest, None, 9).await.unwrap().comments.remove(0);
     assert_eq!((read.place, read.version, read.body), (first.place, 2, Some(body("two"))));
     let again = make(archive, NewComment { key: Some("k".into()), ..comment(item, bob, "one") }).await.unwrap();
     assert_eq!(again, Commented { place: first.place, version: 2, changed: false }, "a retry of what was edited since");
     assert_eq!(count(archive, item).await, 2);
     let (other, _) = accept(archive, post("ann", "another"), NOW).await;
-    assert_eq!(archive.comment_of(other, id, None).await.unwrap(), None);
+    assert_eq!(archive.comment_of(other, id, Onlooker::BACKEND).await.unwrap(), None);
     assert_eq!(remove(archive, other, id).await, Err(Uncommented::NoSuchComment(id)));
 }
 
@@ -192,10 +199,10 @@ pub(super) async fn s3_a_deleted_comment_leaves_a_placeholder_only_before_replie
     assert_eq!(count(archive, item).await, 1, "a placeholder is not counted");
     let several = archive.comments_of(&[(item, alone), (ItemId(1), first), (item, first)]).await.unwrap();
     assert_eq!(several.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true]);
-    let placeholder = archive.comment_of(item, first, Some(cid)).await.unwrap().unwrap();
+    let placeholder = archive.comment_of(item, first, Onlooker::user(cid)).await.unwrap().unwrap();
     assert_eq!(several[2], Some(placeholder.clone()));
     assert_eq!((placeholder.body, placeholder.place.id), (None, first));
-    assert_eq!(archive.comment_of(item, alone, None).await.unwrap(), None);
+    assert_eq!(archive.comment_of(item, alone, Onlooker::BACKEND).await.unwrap(), None);
     let to = |id| NewComment { reply_to: Some(id), ..comment(item, cid, "late") };
     assert_eq!(make(archive, to(first)).await, Err(Uncommented::NoSuchSibling(first)));
     remove(archive, item, reply).await.unwrap();
@@ -221,8 +228,8 @@ pub(super) async fn s3_a_viewer_sees_no_comment_of_a_user_behind_a_block(archive
         assert_eq!(seen(archive, item, Some(cid)).await, [(of_cid, true)]);
         assert_eq!(seen(archive, item, Some(bob)).await, [(of_bob, true)]);
         assert_eq!(seen(archive, item, Some(ann)).await.len(), 2);
-        assert_eq!(archive.comment_of(item, of_bob, Some(cid)).await.unwrap(), None);
-        assert!(archive.comment_of(item, of_bob, Some(bob)).await.unwrap().is_some());
+        assert_eq!(archive.comment_of(item, of_bob, Onlooker::user(cid)).await.unwrap(), None);
+        assert!(archive.comment_of(item, of_bob, Onlooker::user(bob)).await.unwrap().is_some());
         let blocked = archive.blocked_with(&[ann, cid, bob], 9).await.unwrap();
         assert_eq!(blocked, [vec![], vec![bob], vec![cid]], "it lies between the two, whoever has put it up");
         up(user, Shield::Block, other, false).await;
@@ -233,6 +240,73 @@ pub(super) async fn s3_a_viewer_sees_no_comment_of_a_user_behind_a_block(archive
     assert_eq!(archive.blocked_with(&[cid], 1).await.unwrap()[0].len(), 1);
     remove(archive, item, of_bob).await.unwrap();
     assert_eq!(seen(archive, item, Some(cid)).await, [(of_bob, false), (of_cid, true)], "a placeholder names nobody");
+}
+
+pub(super) async fn s3_of_mutual_friends_alone_a_viewer_sees_theirs_and_the_authors(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let (item, _) = accept(archive, post("ann", "moment"), NOW).await;
+    let [ann, bob, cid] = users(archive).await;
+    let dan = number(archive, "dan").await;
+    let edges = [("bob", "cid"), ("cid", "bob"), ("bob", "dan"), ("bob", "ann"), ("cid", "ann"), ("dan", "ann")];
+    for (reader, author) in edges {
+        change_edge(archive, follow(reader, author)).await;
+    }
+    let mut said = vec![];
+    for author in [ann, bob, cid, dan] {
+        said.push((author, say(archive, item, author, "x").await));
+    }
+    let seen_by = async |viewer: Viewer| {
+        let onlooker = Onlooker { viewer, visible: Visible::Mutual };
+        let mut of = vec![];
+        for order in [Newest, Oldest] {
+            of = archive.comments(item, onlooker, order, None, 9).await.unwrap().comments;
+            for (author, id) in &said {
+                let one = archive.comment_of(item, *id, onlooker).await.unwrap();
+                assert_eq!(
+                    one.is_some(),
+                    of.iter().any(|comment| comment.author_no == *author),
+                    "{viewer:?} {order:?}"
+                );
+            }
+        }
+        of.into_iter().map(|comment| comment.author_no).collect::<Vec<_>>()
+    };
+    let user = |user| Viewer::User(Some(user));
+    assert_eq!(seen_by(Viewer::Backend).await, [ann, bob, cid, dan]);
+    assert_eq!(seen_by(user(ann)).await, [ann, bob, cid, dan], "the author of the item sees all");
+    assert_eq!(seen_by(user(bob)).await, [ann, bob, cid], "a follow of one side is no friendship");
+    assert_eq!(seen_by(user(cid)).await, [ann, bob, cid]);
+    assert_eq!(seen_by(user(dan)).await, [ann, dan]);
+    assert_eq!(seen_by(Viewer::User(None)).await, [ann], "who was never named has no friends");
+
+    write(archive, shield("bob", Shield::Mute, "cid", true)).await.unwrap();
+    assert_eq!(seen_by(user(bob)).await, [ann, bob, cid], "a mute is about items");
+    write(archive, shield("cid", Shield::Block, "bob", true)).await.unwrap();
+    assert_eq!((seen_by(user(bob)).await, seen_by(user(cid)).await), (vec![ann, bob], vec![ann, cid]));
+    write(archive, shield("ann", Shield::Block, "dan", true)).await.unwrap();
+    assert_eq!((seen_by(user(ann)).await, seen_by(user(dan)).await), (vec![ann, bob, cid], vec![dan]));
+    write(archive, shield("cid", Shield::Block, "bob", false)).await.unwrap();
+    change_edge(archive, unfollow("cid", "bob")).await;
+    assert_eq!((seen_by(user(bob)).await, seen_by(user(cid)).await), (vec![ann, bob], vec![ann, cid]));
+}
+
+pub(super) async fn s3_who_is_mutual_with_whom_is_read_for_many(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let [ann, bob, cid] = users(archive).await;
+    for (reader, author) in [("ann", "bob"), ("bob", "ann"), ("ann", "cid"), ("cid", "ann"), ("bob", "cid")] {
+        change_edge(archive, follow(reader, author)).await;
+    }
+    let mutual = async |users: &[UserNo], limit| {
+        let mut found = archive.mutual_with(users, limit).await.unwrap();
+        found.iter_mut().for_each(|users| users.sort_unstable());
+        found
+    };
+    assert_eq!(mutual(&[cid, ann, bob], 9).await, [vec![ann], vec![bob, cid], vec![ann]]);
+    assert_eq!(mutual(&[ann], 1).await[0].len(), 1);
+    write(archive, shield("bob", Shield::Block, "ann", true)).await.unwrap();
+    assert_eq!(mutual(&[ann], 9).await, [[bob, cid]], "whatever shields are up");
+    change_edge(archive, unfollow("cid", "ann")).await;
+    assert_eq!(mutual(&[ann, cid], 9).await, [vec![bob], vec![]]);
 }
 
 pub(super) async fn s3_a_page_that_meets_too_many_unseen_comments_goes_on(archive: Arc<dyn Archive>) {
@@ -247,7 +321,7 @@ pub(super) async fn s3_a_page_that_meets_too_many_unseen_comments_goes_on(archiv
     for (order, wanted) in [(Newest, [last, first]), (Oldest, [first, last])] {
         let (mut found, mut from, mut pages) = (vec![], None, 0);
         loop {
-            let page = archive.comments(item, Some(cid), order, from, 1).await.unwrap();
+            let page = archive.comments(item, Onlooker::user(cid), order, from, 1).await.unwrap();
             found.extend(page.comments.iter().map(|comment| comment.place.id));
             pages += 1;
             let Some(next) = page.next else { break };
@@ -267,7 +341,7 @@ pub(super) async fn s3_with_its_item_every_comment_is_gone_from_sight_at_once(ar
     assert_eq!(archive.commented_item(None).await.unwrap(), Some(kept.min(item)));
     write(archive, delete(item)).await.unwrap();
     assert_eq!((seen(archive, item, None).await, count(archive, item).await), (vec![], 0));
-    assert_eq!(archive.comment_of(item, id, None).await.unwrap(), None);
+    assert_eq!(archive.comment_of(item, id, Onlooker::BACKEND).await.unwrap(), None);
     assert_eq!(make(archive, comment(item, bob, "x")).await, Err(Uncommented::NoSuchItem(item)));
     assert_eq!(remove(archive, item, id).await, Err(Uncommented::NoSuchItem(item)));
     assert_eq!(archive.commented_item(None).await.unwrap(), Some(kept));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Below, Known, Note, Publish, PushDevice, Remains, Write, Written};
-use feedgate_common::around::{CommentOrder, CommentWrite, NewComment, Reaction};
+use feedgate_common::around::{CommentOrder, CommentWrite, NewComment, Onlooker, Reaction};
 use feedgate_common::audience::ListChange;
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, TRACES_MAX, Trace};
 use feedgate_common::feed::{Eraser, traces};
@@ -191,7 +191,7 @@ async fn ann_is_gone(archive: &Arc<dyn Archive>, world: &World) {
     }
     let around = archive.around(&[of_bob], Some(ann)).await.unwrap().remove(0);
     assert_eq!((around.counts, around.own, around.comments), (vec![("like".parse().unwrap(), 1)], vec![], 1));
-    let talk = archive.comments(of_bob, None, CommentOrder::Oldest, None, 9).await.unwrap().comments;
+    let talk = archive.comments(of_bob, Onlooker::BACKEND, CommentOrder::Oldest, None, 9).await.unwrap().comments;
     let says: Vec<_> =
         talk.iter().map(|comment| (comment.place.id == world.answered, comment.body.is_some())).collect();
     assert_eq!(says, [(true, false), (false, true)], "a placeholder before the reply");

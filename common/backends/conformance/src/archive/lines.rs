@@ -18,7 +18,7 @@ use crate::inboxes::naive::Naive;
 /// The rules of the other tests, but that each sort becomes lines.
 async fn grouped(archive: &dyn Archive) -> Rules {
     let mut rules = rules(archive).await;
-    let Rules { reaction, comment, reply, repost, follow } = &mut rules;
+    let Rules { reaction, comment, reply, repost, follow, .. } = &mut rules;
     [reaction, comment, reply, repost, follow].into_iter().flatten().for_each(|way| way.grouped = true);
     rules
 }

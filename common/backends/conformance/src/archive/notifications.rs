@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Publish, Write, Written};
-use feedgate_common::around::{CommentWrite, Commented, NewComment, PastComment, Reaction, Unreacted};
+use feedgate_common::around::{CommentWrite, Commented, NewComment, PastComment, Reaction, Unreacted, Visible};
 use feedgate_common::feed::Eraser;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
@@ -25,6 +25,7 @@ pub(super) async fn rules(archive: &dyn Archive) -> Rules {
         reply: way("answered", feed),
         repost: way("reposted", FeedId::MAIN),
         follow: way("followed", FeedId::MAIN),
+        visible: Visible::All,
     }
 }
 
@@ -193,6 +194,47 @@ pub(super) async fn s5_nothing_passes_a_shield(archive: Arc<dyn Archive>) {
         write(archive, shield(owner, kind, other, true)).await.unwrap();
     }
     assert_eq!(react(archive, item, bob, true).await, (true, vec![ann]), "these keep from bob what ann does");
+}
+
+pub(super) async fn s3_of_mutual_friends_alone_an_answer_is_told_to_who_sees_it(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let (item, ann, bob, cid) = world(archive).await;
+    archive.notify_by(rules(archive).await.with_visible(Visible::Mutual));
+    let answer = async |to: ItemId, author| say(archive, CommentWrite::Make(comment(item, author, Some(to)))).await;
+    let (of_ann, _) = say(archive, CommentWrite::Make(comment(item, ann, None))).await;
+    let (of_bob, who) = say(archive, CommentWrite::Make(comment(item, bob, None))).await;
+    assert_eq!(who, [ann], "the author of the item sees all comments");
+    assert_eq!(answer(of_bob.place.id, cid).await.1, [ann], "bob does not see what cid says");
+    assert_eq!(answer(of_bob.place.id, ann).await.1, [bob], "everybody sees what the author of the item says");
+    assert_eq!(answer(of_ann.place.id, cid).await.1, [ann]);
+    for (reader, author) in [("bob", "cid"), ("cid", "bob")] {
+        assert_eq!(answer(of_bob.place.id, cid).await.1, [ann], "not yet both");
+        write(archive, follow(reader, author)).await.unwrap();
+    }
+    let (said, mut who) = answer(of_bob.place.id, cid).await;
+    who.sort_unstable();
+    let mut both = vec![ann, bob];
+    both.sort_unstable();
+    assert_eq!(who, both, "they follow each other");
+    let gone = CommentWrite::Delete { item, id: said.place.id, by: None };
+    assert_eq!(say(archive, gone).await.1.len(), 2, "and it is taken back from both");
+    write(archive, shield("bob", Shield::Mute, "cid", true)).await.unwrap();
+    assert_eq!(answer(of_bob.place.id, cid).await.1, [ann], "nothing passes a mute");
+}
+
+pub(super) async fn s3_of_mutual_friends_alone_a_line_grows_by_what_is_seen(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let (item, ann, bob, cid) = world(archive).await;
+    let mut rules = rules(archive).await.with_visible(Visible::Mutual);
+    rules.reply.as_mut().unwrap().grouped = true;
+    archive.notify_by(rules);
+    let (of_bob, _) = say(archive, CommentWrite::Make(comment(item, bob, None))).await;
+    let answer = async || say(archive, CommentWrite::Make(comment(item, cid, Some(of_bob.place.id)))).await.1;
+    assert_eq!(answer().await, [ann]);
+    for (reader, author) in [("bob", "cid"), ("cid", "bob")] {
+        write(archive, follow(reader, author)).await.unwrap();
+    }
+    assert!(answer().await.contains(&bob));
 }
 
 pub(super) async fn s5_what_is_taken_back_is_told_no_more_unless_it_was_seen(archive: Arc<dyn Archive>) {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use feedgate_common::archive::Comments;
 use feedgate_common::around::{
     COMMENTS_LOOKED_AT, Comment, CommentOrder, CommentPage, CommentPlace, CommentRow, CommentRows, CommentWrite,
-    Commented, Talk, Uncommented, comment_id, shows_comment,
+    Commented, Onlooker, Talk, Tie, Uncommented, Viewer, Visible, comment_id, shows_comment,
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
@@ -53,7 +53,7 @@ impl Comments for EmbeddedArchive {
     async fn comments(
         &self,
         item: ItemId,
-        viewer: Option<UserNo>,
+        onlooker: Onlooker,
         order: CommentOrder,
         from: Option<CommentPlace>,
         limit: usize,
@@ -63,6 +63,7 @@ impl Comments for EmbeddedArchive {
         if !view.has::<Talks>(&item)? {
             return Ok(page);
         }
+        let eyes = Eyes::of(&view, onlooker, item)?;
         let place = |place: CommentPlace| Excluded((item, place.at, place.id));
         let first = || Included((item, Millis::MIN, ItemId(0)));
         let end = || Included((item, Millis::MAX, ItemId(u64::MAX)));
@@ -78,7 +79,7 @@ impl Comments for EmbeddedArchive {
             let Some(row) = row else { return Ok(page) };
             let ((_, at, id), row) = row?;
             let place = CommentPlace { at, id };
-            if let Some(comment) = self.seen(&view, place, row_of(item, at, row)?, viewer)? {
+            if let Some(comment) = self.seen(&view, place, row_of(item, at, row)?, eyes)? {
                 if page.comments.len() == limit {
                     page.next = last;
                     return Ok(page);
@@ -91,13 +92,13 @@ impl Comments for EmbeddedArchive {
         Ok(page)
     }
 
-    async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>> {
-        self.standing(&*self.db.view()?, (item, id), viewer)
+    async fn comment_of(&self, item: ItemId, id: ItemId, onlooker: Onlooker) -> Result<Option<Comment>> {
+        self.standing(&*self.db.view()?, (item, id), onlooker)
     }
 
     async fn comments_of(&self, of: &[(ItemId, ItemId)]) -> Result<Vec<Option<Comment>>> {
         let view = self.db.view()?;
-        of.iter().map(|one| self.standing(&view, *one, None)).collect()
+        of.iter().map(|one| self.standing(&view, *one, Onlooker::BACKEND)).collect()
     }
 
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
@@ -109,35 +110,54 @@ impl Comments for EmbeddedArchive {
 }
 
 impl EmbeddedArchive {
-    /// The comment of an item with this id, if it stands and the viewer sees it.
-    fn standing(&self, view: &View, (item, id): (ItemId, ItemId), viewer: Option<UserNo>) -> Result<Option<Comment>> {
+    /// The comment of an item with this id, if it stands and the onlooker sees it.
+    fn standing(&self, view: &View, (item, id): (ItemId, ItemId), onlooker: Onlooker) -> Result<Option<Comment>> {
         let Some(row) = comment(view, id)?.filter(|row| row.item == item) else { return Ok(None) };
         if !view.has::<Talks>(&item)? {
             return Ok(None);
         }
-        self.seen(view, CommentPlace { at: row.at, id }, row, viewer)
+        self.seen(view, CommentPlace { at: row.at, id }, row, Eyes::of(view, onlooker, item)?)
     }
 
-    /// The comment of a row, if it stands and the viewer sees it.
-    fn seen(
-        &self,
-        view: &View,
-        place: CommentPlace,
-        row: CommentRow,
-        viewer: Option<UserNo>,
-    ) -> Result<Option<Comment>> {
-        if !row.stands() {
+    /// The comment of a row, if it stands and is seen.
+    fn seen(&self, view: &View, place: CommentPlace, row: CommentRow, eyes: Eyes) -> Result<Option<Comment>> {
+        if !row.stands() || !eyes.see(view, &row)? {
             return Ok(None);
-        }
-        if let Some(viewer) = viewer {
-            let shields = view.get::<Edges>(&(viewer, row.author))?.map_or(Shields(0), |edge| edge.held.shields);
-            if !shows_comment(row.body.is_some(), viewer == row.author, shields) {
-                return Ok(None);
-            }
         }
         let author = self.users.learn_id(view, row.author)?;
         let CommentRow { author: author_no, reply_to, version, body, .. } = row;
         Ok(Some(Comment { place, author, author_no, reply_to, version, body }))
+    }
+}
+
+/// As whom the comments of one item are read.
+#[derive(Clone, Copy)]
+struct Eyes {
+    onlooker: Onlooker,
+    /// The author of the item, if it matters.
+    owner: Option<UserNo>,
+}
+
+impl Eyes {
+    fn of(view: &View, onlooker: Onlooker, item: ItemId) -> Result<Self> {
+        let owner = if onlooker.sees_some() { view.get::<Items>(&item)?.map(|row| row.author) } else { None };
+        Ok(Self { onlooker, owner })
+    }
+
+    /// Whether a comment is seen that stands.
+    fn see(self, view: &View, row: &CommentRow) -> Result<bool> {
+        let Viewer::User(user) = self.onlooker.viewer else { return Ok(true) };
+        let held = |reader, author| Ok(view.get::<Edges>(&(reader, author))?.map(|edge| edge.held));
+        let to_author = user.map(|user| held(user, row.author)).transpose()?.flatten();
+        let follows = self.onlooker.visible == Visible::Mutual && to_author.is_some_and(|edge| edge.follows);
+        let back = user.filter(|_| follows).map(|user| held(row.author, user)).transpose()?.flatten();
+        let tie = Tie {
+            own: user == Some(row.author),
+            shields: to_author.map_or(Shields(0), |edge| edge.shields),
+            mutual: back.is_some_and(|edge| edge.follows),
+            of_item: self.owner.is_some_and(|owner| owner == row.author || Some(owner) == user),
+        };
+        Ok(shows_comment(row.body.is_some(), tie, self.onlooker.visible))
     }
 }
 

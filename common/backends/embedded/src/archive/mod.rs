@@ -435,6 +435,11 @@ impl Graph for EmbeddedArchive {
         self.db.read(move |view| users.iter().map(|user| people::blocked_with(view, *user, limit)).collect()).await
     }
 
+    async fn mutual_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>> {
+        let users = users.to_vec();
+        self.db.read(move |view| users.iter().map(|user| people::mutual_with(view, *user, limit)).collect()).await
+    }
+
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         people::followees_among(&*self.db.view()?, reader, authors)
     }

@@ -88,6 +88,21 @@ pub(super) fn blocked_with(view: &View, user: UserNo, limit: usize) -> Result<Ve
     blocked.take(limit).map(|row| row.map(|((_, other), _)| other)).collect()
 }
 
+/// The users that `user` follows and that follow it, by number.
+pub(super) fn mutual_with(view: &View, user: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+    let mut found = vec![];
+    for row in view.scan::<Edges>((user, UserNo(0))..=(user, UserNo(u32::MAX))) {
+        let ((_, other), row) = row?;
+        if found.len() == limit {
+            break;
+        }
+        if row.held.follows && view.get::<Edges>(&(other, user))?.is_some_and(|back| back.held.follows) {
+            found.push(other);
+        }
+    }
+    Ok(found)
+}
+
 /// The `items` that are addressed to the reader and whose author is in no block with the reader.
 pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
     let mut addressed = vec![];

@@ -58,6 +58,15 @@ const BLOCKED_WITH: &str = "
 SELECT asked.n, e.author FROM unnest($1::integer[]) WITH ORDINALITY AS asked(reader, n)
 CROSS JOIN LATERAL (SELECT author FROM edges WHERE reader = asked.reader AND shields & 12 <> 0 LIMIT $2) e";
 
+/// The users whom each of some users follows and who follow that user, whatever shields are up.
+const MUTUAL_WITH: &str = "
+SELECT asked.n, m.author FROM unnest($1::integer[]) WITH ORDINALITY AS asked(reader, n)
+CROSS JOIN LATERAL (
+    SELECT e.author FROM edges e
+    JOIN edges back ON back.reader = e.author AND back.author = e.reader AND (back.is_on OR back.held_back)
+    WHERE e.reader = asked.reader AND (e.is_on OR e.held_back) LIMIT $2
+) m";
+
 const AUTHOR: &str = "
 SELECT class, head, everyone_since, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
 FROM authors a WHERE author = $1";
@@ -152,15 +161,34 @@ pub(crate) async fn blocked_with(
     users: &[UserNo],
     limit: usize,
 ) -> sqlx::Result<Vec<Vec<UserNo>>> {
+    others(connection, BLOCKED_WITH, users, limit).await
+}
+
+/// For each of these users, in its place, the users that it follows and that follow it.
+pub(crate) async fn mutual_with(
+    connection: &mut PgConnection,
+    users: &[UserNo],
+    limit: usize,
+) -> sqlx::Result<Vec<Vec<UserNo>>> {
+    others(connection, MUTUAL_WITH, users, limit).await
+}
+
+/// For each of these users, in its place, the others that a statement finds.
+async fn others(
+    connection: &mut PgConnection,
+    statement: &'static str,
+    users: &[UserNo],
+    limit: usize,
+) -> sqlx::Result<Vec<Vec<UserNo>>> {
     let numbers: Vec<i32> = users.iter().copied().map(rows::user).collect();
-    let query = sqlx::query_as(BLOCKED_WITH).bind(numbers).bind(rows::limit(limit));
+    let query = sqlx::query_as(statement).bind(numbers).bind(rows::limit(limit));
     let read: Vec<(i64, i32)> = query.fetch_all(connection).await?;
-    let mut blocked = vec![vec![]; users.len()];
+    let mut found = vec![vec![]; users.len()];
     for (nth, other) in read {
-        let nth = usize::try_from(nth - 1).ok().and_then(|nth| blocked.get_mut(nth));
+        let nth = usize::try_from(nth - 1).ok().and_then(|nth| found.get_mut(nth));
         nth.ok_or_else(|| corrupt("a place that was not asked for"))?.push(rows::user_of(other)?);
     }
-    Ok(blocked)
+    Ok(found)
 }
 
 pub(crate) async fn author(connection: &mut PgConnection, author: UserNo) -> sqlx::Result<Author> {

@@ -78,6 +78,7 @@ impl Concerned {
             match write {
                 Write::Notify(told) => {
                     concerned.pairs.insert((told.reader, told.actor));
+                    concerned.pairs.extend(told.mutual.then_some((told.actor, told.reader)));
                     concerned.keys.extend(told.publish.foreign_id.clone());
                     concerned.groups.extend(told.group.clone().map(|group| (told.reader, group)));
                 }

@@ -1,0 +1,158 @@
+//! A page of a profile: what an author has published to one feed, as somebody may see it.
+
+use std::sync::Arc;
+
+use super::limit::{FETCH, Limit, Stretch};
+use super::search::Seeing;
+use crate::archive::Items;
+use crate::error::Result;
+use crate::{DisplayKey, FeedId, Item, ItemId, UserNo};
+
+/// How many items one page looks at, at least. A page that meets more of them which may not be seen ends there, and the
+/// next one goes on.
+const LOOKED_AT: usize = 500;
+
+/// The items of `author` in `feed` strictly below `before` that live and may be seen, newest first, until `page` is full;
+/// and below which key to go on: `None` if everything was looked at, and only then. If an item is deleted between the
+/// read of the list and the read of the item, the next one takes its place. Fails if a store does.
+pub async fn profile(
+    archive: &(impl Items + ?Sized),
+    (author, feed): (UserNo, FeedId),
+    seeing: &dyn Seeing,
+    mut before: Option<DisplayKey>,
+    page: Limit,
+) -> Result<(Vec<Arc<Item>>, Option<DisplayKey>)> {
+    let (mut stretch, mut looked) = (Stretch::new(page), 0);
+    while looked < LOOKED_AT {
+        // Where some may not be seen, there may be many more of them.
+        let asked = if looked == 0 { stretch.wants() } else { FETCH };
+        let keys = archive.profile(author, feed, before, asked).await?;
+        let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
+        let seen = if ids.is_empty() { vec![] } else { seeing.of(&ids).await? };
+        stretch.extend(seen.into_iter().zip(&keys).filter_map(|(item, key)| Some(item?.at(*key))));
+        if stretch.is_cut() || keys.len() < asked {
+            return Ok(stretch.finish());
+        }
+        before = keys.last().copied();
+        looked += keys.len();
+    }
+    Ok((stretch.finish().0, before))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::RangeInclusive;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::around::Viewer;
+    use crate::{Body, Millis};
+
+    const ANN: UserNo = UserNo(1);
+
+    /// A store with items 1 to `count` of one author, each with its id as rank. Those of `hidden` may not be seen.
+    struct Store {
+        count: u64,
+        hidden: RangeInclusive<u64>,
+        reads: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl Items for Store {
+        async fn items(&self, _: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+            unreachable!("items are read by who may see them")
+        }
+        async fn originals(&self, _: &[ItemId], _: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
+            unreachable!("items are read by who may see them")
+        }
+        async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+            unreachable!("no time is asked for")
+        }
+        async fn item_by_foreign_id(&self, _: &str) -> Result<Option<ItemId>> {
+            unreachable!("no key is asked for")
+        }
+        async fn profile(
+            &self,
+            _: UserNo,
+            _: FeedId,
+            before: Option<DisplayKey>,
+            limit: usize,
+        ) -> Result<Vec<DisplayKey>> {
+            self.reads.fetch_add(1, Ordering::SeqCst);
+            let below = before.map_or(self.count, |key| key.item.0 - 1);
+            Ok((1..=below).rev().take(limit).map(|id| item(id).key()).collect())
+        }
+        async fn addressed(&self, _: UserNo, _: &[ItemId]) -> Result<Vec<ItemId>> {
+            unreachable!("items are read by who may see them")
+        }
+    }
+
+    #[async_trait]
+    impl Seeing for Store {
+        async fn of(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+            Ok(ids.iter().map(|id| (!self.hidden.contains(&id.0)).then(|| item(id.0))).collect())
+        }
+    }
+
+    fn item(id: u64) -> Arc<Item> {
+        Arc::new(Item {
+            id: ItemId(id),
+            author: "ann".parse().unwrap(),
+            author_no: ANN,
+            kind: None,
+            foreign_id: None,
+            repost_of: None,
+            body: Body::parse("1".to_owned()).unwrap(),
+            published_at: 1,
+            rank: id.cast_signed(),
+            direct: false,
+            narrowed: false,
+            version: 1,
+            outbox_seq: 1,
+        })
+    }
+
+    /// The lengths of all pages of `limit`, after a check that together they hold each item that may be seen, once and in
+    /// order; and the most reads that a page has taken.
+    fn walk(count: u64, hidden: RangeInclusive<u64>, limit: usize) -> (Vec<usize>, usize) {
+        let store = Store { count, hidden, reads: AtomicUsize::new(0) };
+        let (mut all, mut pages, mut most, mut before) = (vec![], vec![], 0, None);
+        loop {
+            store.reads.store(0, Ordering::SeqCst);
+            let page = profile(&store, (ANN, FeedId::MAIN), &store, before, limit.into());
+            let (items, next) = page.now_or_never().expect("the store answers at once").unwrap();
+            most = most.max(store.reads.load(Ordering::SeqCst));
+            assert!(items.len() <= limit);
+            pages.push(items.len());
+            all.extend(items.iter().map(|item| item.id.0));
+            before = next;
+            if before.is_none() {
+                break;
+            }
+        }
+        let wanted: Vec<u64> = (1..=count).rev().filter(|id| !store.hidden.contains(id)).collect();
+        assert_eq!(all, wanted);
+        (pages, most)
+    }
+
+    #[test]
+    fn s13_pages_are_full_though_some_items_may_not_be_seen() {
+        assert_eq!(walk(50, 0..=0, 20), (vec![20, 20, 10], 1), "all may be seen: one read a page");
+        assert_eq!(walk(50, 31..=50, 20).0, [20, 10]);
+        assert_eq!(walk(60, 25..=45, 20).0, [20, 19]);
+        assert_eq!(walk(40, 1..=20, 20).0, [20], "what may not be seen is no next page");
+        assert_eq!(walk(0, 0..=0, 20).0, [0]);
+    }
+
+    #[test]
+    fn s13_a_page_that_meets_too_much_that_may_not_be_seen_goes_on() {
+        for limit in [1, 20, 100] {
+            let (pages, most) = walk(1500, 1..=1400, limit);
+            assert!(pages.contains(&0), "{pages:?}");
+            assert!(most <= LOOKED_AT / FETCH + 2, "a page takes {most} reads");
+        }
+    }
+}
