@@ -51,6 +51,7 @@ const LIKES = {
   208: ["ming"],
 };
 
+/** Who is no friend of wang reads of 603 and 604 only what ming answers. */
 const COMMENTS = [
   ["202", "601", "hong", "给我留一盒！"],
   ["202", "602", "mama", "都是你们的", "601"],

@@ -111,7 +111,8 @@ test("moments: two phones show who sees what, and a post for the family comes to
   await post(mama, "风景真好").getByText("some friends").waitFor();
   await post(boss, "有人看见小明了吗").waitFor();
   assert.equal(await post(boss, "风景真好").count(), 0);
-  await post(mama, "风景真好").getByText("病得很有品位").waitFor();
+  await post(mama, "风景真好").getByText("照片里我怎么在闭眼").waitFor();
+  assert.equal(await post(mama, "风景真好").getByText("病得很有品位").count(), 0, "who says it is no friend of hers");
   await picture(page, "moments");
 
   await like(server, "208", "mama");
@@ -127,6 +128,8 @@ test("moments: two phones show who sees what, and a post for the family comes to
   await page.getByLabel("User of the second phone").selectOption("hong");
   await post(boss, "风景真好").getByText("照片里我怎么在闭眼").waitFor();
   assert.equal(await boss.getByText("病得很有品位").count(), 0, "hong has blocked who says it");
+  await page.getByLabel("User of the second phone").selectOption("ming");
+  await post(boss, "风景真好").getByText("病得很有品位").waitFor();
   await page.getByLabel("User of the second phone").selectOption("shop");
   await boss.getByText("Moments are for friends on both sides").waitFor();
   await fits(t, url);

@@ -79,15 +79,18 @@ test("moments: a post is seen by the friends whom it is for, and by nobody else"
   for (const phone of [mama, boss]) await phone.agrees();
 });
 
-test("moments: a comment of somebody whom the viewer has blocked is not shown", async (t) => {
+test("moments: a viewer reads the comments of friends and of the author of the post, and no others", async (t) => {
   const { server } = await Product.start(t, "moments");
-  const said = async (user) => {
-    const { comments } = await server.call("GET", "/v1/items/205/comments?order=oldest", undefined, { token: await server.token(user) });
+  const said = async (user, item = "205") => {
+    const { comments } = await server.call("GET", `/v1/items/${item}/comments?order=oldest`, undefined, { token: await server.token(user) });
     return comments.map(({ author }) => author);
   };
   assert.deepEqual(await said("ming"), ["hong", "ming", "zhang"]);
-  assert.deepEqual(await said("hong"), ["hong", "ming"]);
+  assert.deepEqual(await said("hong"), ["hong", "ming"], "she has blocked zhang");
+  assert.deepEqual(await said("mama"), ["hong", "ming"], "zhang is no friend of hers");
   assert.deepEqual(await said("zhang"), ["ming", "zhang"]);
+  assert.deepEqual(await said("qiang", "203"), ["wang", "ming"], "a friend of both");
+  assert.deepEqual(await said("mama", "203"), ["ming"], "an answer to somebody whom she does not know");
 });
 
 test("notifications: two hundred likes are one line, and what one device has seen has no badge on another", async (t) => {
