@@ -161,8 +161,11 @@ function advice(error, product, url) {
   return error instanceof Refused ? `${error.message}. Start the server: ${start}` : error.stack;
 }
 
-/** Fills the server, then serves the page until Ctrl-C; with `--fill` it only fills. `module`: the URL of fill.mjs. */
-export async function run(module, { fill, viewers, actions }) {
+/**
+ * Fills the server, then serves the page until Ctrl-C; with `--fill` it only fills. `module`: the URL of fill.mjs.
+ * `served`: what the program does meanwhile.
+ */
+export async function run(module, { fill, viewers, actions, served }) {
   const product = basename(dirname(fileURLToPath(module)));
   const { FEEDGATE_URL: url = "http://127.0.0.1:8080", PORT: port = 8000 } = process.env;
   try {
@@ -176,6 +179,7 @@ export async function run(module, { fill, viewers, actions }) {
     const webhookKey = await secret(product, "webhook_key", "FEEDGATE_WEBHOOK_KEY");
     const site = new Site({ product, world, viewers, actions, webhookKey });
     console.log(`page      http://127.0.0.1:${await site.listen(Number(port))}/${product}/`);
+    await served?.(world);
   } catch (error) {
     console.error(advice(error, product, url));
     process.exitCode = 1;

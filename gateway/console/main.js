@@ -226,7 +226,7 @@ const pageView = (page) => html`
 
 const invitation = (page) => html`
   <p class="invitation">
-    <span>Nobody has posted here yet. Or see a whole product: <code>node examples/weibo/fill.mjs</code>, <code>moments</code> or <code>notifications</code>.</span>
+    <span>Nobody has posted here yet. Or see a whole product: <code>node examples/weibo/fill.mjs</code>, <code>moments</code>, <code>notifications</code> or <code>headlines</code>.</span>
     <button class="main" @click=${() => page.loadDemo()}>Load demo</button>
   </p>`;
 

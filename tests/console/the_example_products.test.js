@@ -89,7 +89,7 @@ test("weibo: the search finds people and posts, and who is followed is in the fe
 });
 
 test("what people write is text on each page, a name as well as a post", async (t) => {
-  for (const [name, user, item] of [["weibo", "ming", "104"], ["moments", "hong", "208"], ["notifications", "xia", null]]) {
+  for (const [name, user, item] of [["weibo", "ming", "104"], ["moments", "hong", "208"], ["headlines", "news", "401"], ["notifications", "xia", null]]) {
     const product = await Product.start(t, name);
     const { server } = product;
     const url = await product.page(t);
@@ -159,6 +159,50 @@ test("notifications: a badge counts lines, the open list is seen, and a locked p
   await page.getByRole("switch").uncheck();
   await says("one line is unread", page.locator("#badge"), "1");
   await fits(t, url);
+});
+
+test("headlines: likes move an item up while one looks, for each reader by itself", async (t) => {
+  const { server, page, url } = await open(t, "headlines", { query: "?as=xia" });
+  const feed = page.getByRole("feed");
+  const order = (window) => window.getByRole("article").evaluateAll((all) => all.map(({ dataset }) => dataset.key).join());
+  const shows = (what, wanted, window = page) => until(what, async () => (await order(window)) === wanted.join(), { seen: () => order(window) });
+  const all = ["403", "402", "405", "407", "404", "401", "409", "406", "408", "411", "410", "412", "413"];
+  const first = (...ids) => [...ids, ...all.filter((id) => !ids.includes(id))];
+  await shows("the ranking", all);
+  const stars = post(feed, "听见了星星");
+  await says("its heat", stars.locator(".heat"), "热度 3");
+  await page.evaluate(() => {
+    const { animate } = Element.prototype;
+    globalThis.moved = new Set();
+    Element.prototype.animate = function (...how) {
+      moved.add(this.dataset.key);
+      return animate.apply(this, how);
+    };
+  });
+  await stars.getByRole("button", { name: "Ten people like it" }).click();
+  await shows("ten likes bring it up by four", ["403", "402", "405", "407", "408", "404", "401", "409", "406", "411", "410", "412", "413"]);
+  assert.ok(await page.evaluate(() => moved.has("408") && moved.has("404") && !moved.has("403")), "what has another place moves there");
+  await stars.getByRole("button", { name: "Ten people like it" }).click();
+  await shows("and ten more to the second place", first("403", "408"));
+  await says("the likes", stars.getByRole("button", { name: "Like", exact: true }), "♥ 22");
+  await stars.locator(".rose").waitFor();
+  assert.equal(await post(feed, "湖边队").locator(".rose").count(), 0, "the first has not risen");
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => {}))));
+  await picture(page, "headlines");
+
+  const still = await visit(t, `${url}?as=zhou`, { viewport: { width: 390, height: 844 }, reducedMotion: "reduce" });
+  const his = ["403", "408", "402", "401", "409", "406", "413"];
+  await shows("what interests another reader", his, still);
+  await still.evaluate(() => (Element.prototype.animate = () => (globalThis.moved = true)));
+  assert.equal(await still.evaluate(() => document.documentElement.scrollWidth), 390);
+  for (const user of ["one", "two", "three", "four"]) await like(server, "408", user);
+  await stars.getByRole("button", { name: "Like", exact: true }).click();
+  await shows("the reader's own like makes it the first", first("408"));
+  await shows("also for the other reader", ["408", ...his.filter((id) => id !== "408")], still);
+  assert.equal(await still.evaluate(() => globalThis.moved), undefined, "nothing moves for whom motion is too much");
+  await page.getByRole("button", { name: "Breaking news" }).click();
+  for (const window of [page, still]) await window.getByRole("article").filter({ hasText: "快讯" }).waitFor();
 });
 
 test("the backend of an example answers its own page alone, and none but the users of the example", async (t) => {

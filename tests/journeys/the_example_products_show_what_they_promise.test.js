@@ -111,6 +111,35 @@ test("notifications: two hundred likes are one line, and what one device has see
   await phone.agrees();
 });
 
+test("headlines: a reader is shown what people like among what interests, and likes bring an item up on each phone", async (t) => {
+  const product = await filled(t, "headlines");
+  const { server } = product;
+  const all = ["403", "402", "405", "407", "404", "401", "409", "406", "408", "411", "410", "412", "413"];
+  assert.deepEqual(ids(await server.feed("xia", "headlines")), all);
+  assert.deepEqual(ids(await server.feed("zhou", "headlines")), ["403", "402", "401", "409", "406", "408", "413"]);
+  assert.deepEqual(ids(await server.feed("mama", "headlines")), ["405", "407", "404", "401", "406", "411", "410", "412", "413"]);
+  const like = async (method) => server.call(method, "/v1/items/402/reactions/like/zhou", undefined, { token: await server.token("zhou") });
+  assert.deepEqual((await like("PUT")).counts, { like: 41 }, "a reader who follows nobody may like what is recommended");
+  assert.deepEqual((await like("DELETE")).counts, { like: 40 });
+
+  const live = await Phone.open(t, server, "xia", { device: "live", channel: "headlines" });
+  const away = await Phone.open(t, server, "xia", { device: "away", channel: "headlines" });
+  for (const phone of [live, away]) await phone.shows("the ranking", (items) => ids(items).join() === all.join());
+  await away.sleep();
+  for (let n = 0; n < 30; n += 1) await server.call("PUT", `/v1/items/408/reactions/like/late-${n}`);
+  await product.fill(); // which ranks
+  const risen = ["408", ...all.filter((id) => id !== "408")];
+  await live.shows("the liked item at the top", (items) => ids(items).join() === risen.join());
+  assert.deepEqual(live.ops, ["delete", "add"], "the others have not moved");
+  await away.wake();
+  await away.shows("the same", (items) => ids(items).join() === risen.join());
+  assert.deepEqual(away.feed.items(), live.feed.items(), "who was away ends as who was live");
+  // What stands around an item, such as its likes, comes with a page or by the channel of the item, not with a move.
+  const listed = (items) => items.map(({ counts, ...item }) => item);
+  assert.deepEqual(listed(live.feed.items()), listed(await server.feed("xia", "headlines")), "and both as a page");
+  assert.deepEqual([live.reloads, away.reloads], [1, 1], "by the difference, and no page was loaded again");
+});
+
 test("the program of an example says what is missing when there is no server, or no key", async () => {
   const product = new Product();
   Object.assign(product, { name: "weibo", port: 0 });
