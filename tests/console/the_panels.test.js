@@ -25,9 +25,10 @@ async function demo(t, options) {
 test("an empty store offers the demo, and names the products of examples/, each of which is there", async (t) => {
   const page = await open(t, await Server.start(t));
   const invitation = page.getByText("Nobody has posted here yet");
+  await invitation.waitFor();
   const [first, ...others] = await invitation.locator("code").allTextContents();
   const programs = [first.replace("node ", ""), ...others.map((name) => `examples/${name}/fill.mjs`)];
-  assert.deepEqual(programs.map((path) => existsSync(new URL(`../../${path}`, import.meta.url))), [true, true, true]);
+  assert.deepEqual(programs.map((path) => existsSync(new URL(`../../${path}`, import.meta.url))), [true, true, true, true]);
 });
 
 test("the demo fills an empty store, and is offered for no other", async (t) => {
