@@ -100,8 +100,7 @@ pub struct PastMember {
 }
 
 /// The id under which an export tells of an add that `item` had before it moved to another rank with the record `by`.
-/// It is told of as a deleted item: it counts among the newest items for a
-/// reader who followed while it stood there.
+/// It is told of as a deleted item: it counts among the newest items for a reader who followed while it stood there.
 pub fn id_before_move(item: ItemId, by: OutboxSeq) -> ItemId {
     use sha2::{Digest, Sha256};
     let hash = Sha256::digest(format!("feedgate:moved:{item}:{by}"));

@@ -92,7 +92,7 @@ async fn s11_an_edit_and_a_delete_of_an_item_come_to_its_rankings() {
     let heard = async |what: &str| {
         let hears = async {
             while changes(&server).await.last().is_none_or(|last| last != what) {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(std::time::Duration::from_secs(300), hears).await.expect("the log hears of it");

@@ -62,9 +62,9 @@ pub trait OneEdge: Content {
 impl<T: Content + ?Sized> OneEdge for T {}
 
 /// Runs all tests of the Archive but those of [`search`], which stand apart because they take as long as all others.
-/// `open(name, pull_above)` opens the Archive of that name, which is empty at first,
-/// laid out for 16 buckets. Its authors of class `auto` with more than `pull_above` followers are pulled. To open it
-/// again after every handle was dropped is a restart.
+/// `open(name, pull_above)` opens the Archive of that name, which is empty at first, laid out for 16 buckets. Its authors of
+/// class `auto` with more than `pull_above` followers are pulled. To open it again after every handle was dropped is a
+/// restart.
 pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     let open = async |name: &str| open_with(name, DEFAULT_PULL_ABOVE).await;
     // Each group is a future of its own, on the heap. In a debug build one function for all of them would need more stack

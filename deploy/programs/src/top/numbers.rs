@@ -84,31 +84,16 @@ impl Numbers {
     /// The bound of the bucket in which this share of a histogram's values lies, in the histogram's unit; infinite beyond
     /// the last bound. `None` if there is no value.
     pub(super) fn quantile(&self, histogram: &str, share: f64) -> Option<f64> {
-        let mut buckets: BTreeMap<Bound, f64> = BTreeMap::new();
+        let mut buckets: Vec<(f64, f64)> = vec![];
         for (labels, count) in self.labelled(&format!("{histogram}_bucket")) {
             let bound = labels.rsplit_once("le=\"").and_then(|(_, rest)| rest.split('"').next()?.parse().ok());
-            *buckets.entry(Bound(bound?)).or_default() += count;
+            buckets.push((bound?, count));
         }
-        let all = buckets.last_key_value().map(|(_, count)| *count).filter(|all| *all > 0.0)?;
-        buckets.into_iter().find(|(_, count)| *count >= all * share).map(|(bound, _)| bound.0)
-    }
-}
-
-/// The upper bound of a bucket; `+Inf` comes last.
-#[derive(Clone, Copy, PartialEq)]
-struct Bound(f64);
-
-impl Eq for Bound {}
-
-impl PartialOrd for Bound {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Bound {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
+        buckets.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+        let alike = buckets.chunk_by(|one, other| one.0 == other.0);
+        let counts: Vec<(f64, f64)> = alike.map(|of| (of[0].0, of.iter().map(|(_, count)| count).sum())).collect();
+        let all = counts.last().map(|(_, count)| *count).filter(|all| *all > 0.0)?;
+        counts.into_iter().find(|(_, count)| *count >= all * share).map(|(bound, _)| bound)
     }
 }
 
