@@ -15,7 +15,7 @@ use crate::{Millis, Op, UserNo};
 
 /// What is to be stored beside the changes of `plan`, which was made of `ask`, in the same transaction.
 pub fn announcements(ask: &Ask, plan: &Plan<'_>) -> Vec<Announcement> {
-    if plan.history || !plan.answer.is_fresh() || plan.changes.is_empty() {
+    if plan.history || plan.changes.is_empty() {
         return vec![];
     }
     match ask.write() {
