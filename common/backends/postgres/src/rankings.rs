@@ -64,6 +64,8 @@ INSERT INTO ranking_due (item)
 SELECT n.item FROM unnest($1::bigint[]) AS n(item)
 WHERE EXISTS (SELECT FROM direct d WHERE d.item = n.item AND d.ranked AND d.op = 1 AND NOT d.deleted)";
 
+const IS_DUE: &str = "SELECT EXISTS (SELECT FROM ranking_due)";
+
 const TAKE: &str = "SELECT n, item, reader, feed FROM ranking_due ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED";
 
 /// The next rankings that hold an item.
@@ -212,6 +214,10 @@ pub(crate) async fn changed(connection: &mut PgConnection, items: impl Iterator<
 
 /// Brings the edit or the delete of one item to some rankings that hold it.
 pub(crate) async fn renew(connection: &mut PgConnection, now: Millis, limit: usize) -> sqlx::Result<Renewed> {
+    // Workers look several times a second, and mostly nothing is due: then one statement is enough.
+    if !sqlx::query_scalar(IS_DUE).fetch_one(&mut *connection).await? {
+        return Ok(Renewed::default());
+    }
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     let due: Option<(i64, i64, i32, i16)> = sqlx::query_as(TAKE).fetch_optional(&mut *connection).await?;
     let renewed = match due {
