@@ -15,6 +15,15 @@ count() {
     failed=$((failed + $2))
 }
 
+# cpu_seconds VARIABLE: the seconds of processor time that the children of this shell took until they ended. `times` speaks
+# of the shell that runs it, so it must not run in a subshell.
+cpu_seconds() {
+    local file
+    file=$(mktemp) && times >"$file"
+    printf -v "$1" '%d' "$(awk 'NR == 2 { split($0, t, /[ms ]+/); print int(t[1] * 60 + t[2] + t[3] * 60 + t[4]) }' "$file")"
+    rm -f "$file"
+}
+
 # The names of failed tests, each with the first lines of its message, go to the file that `failures` names, if it names one.
 failures=
 message_lines=15
