@@ -49,6 +49,7 @@ pub mod around;
 pub mod audience;
 pub mod body;
 pub mod change;
+pub mod doctor;
 pub mod doorbell;
 pub mod erase;
 pub mod error;

@@ -1,4 +1,5 @@
-// A test of one fault: the product under load, the fault, the rest, and the judgement of the whole history.
+// A test of one fault: the product under load, the fault, the rest, the judgement of the whole history, and a look at the
+// store.
 //
 //     judged("a gateway is killed", async ({ load, fault, home }) => {
 //       await load.flows(100);
@@ -9,9 +10,11 @@
 // The seed is printed; FEEDGATE_SEED chooses it. The history of a run that failed stays in target/tools/histories.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 
 import { TOOLS } from "../actors/process.js";
 import { check, worded } from "../history/check.js";
@@ -43,8 +46,16 @@ export function judged(sentence, { start, decides = [], sizes }, body) {
     await body({ load, fault, home, random, recorder, t });
     const late = await load.settle();
     judge(t, path, decides, late);
+    await isSound(home);
     rmSync(path);
   });
+}
+
+/** Fails if a row of the Archive is at odds with another one. The store of a single process is looked at once it is stopped. */
+async function isSound(home) {
+  if (!home.postgres) await home.stop();
+  const place = home.postgres ? ["--config", home.gateways[0].config] : ["--data", home.data];
+  await promisify(execFile)(home.binary, ["doctor", ...place]).catch(({ stdout, stderr }) => assert.fail(`${stdout}${stderr}`));
 }
 
 const SAMPLES = 3;

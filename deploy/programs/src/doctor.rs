@@ -1,8 +1,9 @@
-//! Whether a store is sound: that of a stopped server, or a backup. Nothing of it is changed.
+//! Whether a store is sound: that of a stopped server, a backup, or PostgreSQL. Nothing of it is changed.
 //!
 //! ```text
 //!   data directory ──────────────────────────────┐
-//!   backup ─▶ every byte checked ─▶ restored beside it ─┴─▶ checks of files, counts and sets ─▶ report, and exit code
+//!   backup ─▶ every byte checked ─▶ restored beside it ─┴─▶ checks of files, counts and sets ─┬▶ report, and exit code
+//!   PostgreSQL ─▶ checks of counts and sets in one snapshot ──────────────────────────────────┘
 //! ```
 
 use std::fs::{self, File};
@@ -11,12 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use feedgate_common::doctor::{Check, Report};
 use feedgate_embedded::{backup, doctor};
 use feedgate_gateway::clock;
 
 use crate::backup::{ROWS, verify};
 use crate::cli::Place;
 use crate::kind::Kind;
+use crate::settings::Settings;
 use crate::stdout::print;
 use crate::{effective, told};
 
@@ -46,13 +49,29 @@ fn look(backup: Option<PathBuf>, scratch: Option<PathBuf>, place: &Place) -> any
         return of_backup(&from, &scratch);
     }
     let settings = effective::settings(place)?;
-    let kind = settings.kind().map_err(|problems| anyhow::anyhow!(problems.join("\n")))?;
-    ensure!(
-        kind == Kind::Embedded,
-        "feedgate doctor does not look into PostgreSQL: it checks what a server keeps in its own files"
-    );
-    let scratch = scratch.map_or_else(|| beside(&settings.data), Ok)?;
-    report(&doctor::check(&settings.data, &scratch)?)
+    match settings.kind().map_err(|problems| anyhow::anyhow!(problems.join("\n")))? {
+        Kind::Embedded => {
+            let scratch = scratch.map_or_else(|| beside(&settings.data), Ok)?;
+            report(&doctor::check(&settings.data, &scratch)?)
+        }
+        Kind::Cluster => {
+            ensure!(scratch.is_none(), "--scratch is for the copy of files, and PostgreSQL is looked at where it is");
+            report(&of_postgres(&settings)?)
+        }
+    }
+}
+
+/// Looks into PostgreSQL, while servers may go on. Blocks until it is done.
+#[cfg(feature = "cluster")]
+fn of_postgres(settings: &Settings) -> anyhow::Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(feedgate_postgres::doctor::check(settings.archive_url.reveal()))?)
+}
+
+/// A build without PostgreSQL takes no settings that name one.
+#[cfg(not(feature = "cluster"))]
+fn of_postgres(_: &Settings) -> anyhow::Result<Report> {
+    anyhow::bail!("this build holds the embedded stores only")
 }
 
 fn of_backup(from: &Path, scratch: &Path) -> anyhow::Result<bool> {
@@ -69,7 +88,7 @@ fn of_backup(from: &Path, scratch: &Path) -> anyhow::Result<bool> {
 }
 
 /// The report of a backup, whose rows become a store in `scratch`.
-fn restored(rows: &Path, scratch: &Path) -> anyhow::Result<doctor::Report> {
+fn restored(rows: &Path, scratch: &Path) -> anyhow::Result<Report> {
     let data = scratch.join("data");
     fs::create_dir(&data).with_context(|| format!("{} cannot be made", data.display()))?;
     let file = File::open(rows).with_context(|| format!("{} cannot be read", rows.display()))?;
@@ -87,9 +106,9 @@ fn beside(dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(whole.with_file_name(name))
 }
 
-fn report(report: &doctor::Report) -> anyhow::Result<bool> {
+fn report(report: &Report) -> anyhow::Result<bool> {
     for check in &report.checks {
-        let doctor::Check { name, looked_at, wrong, findings } = check;
+        let Check { name, looked_at, wrong, findings } = check;
         match wrong {
             0 => print(&format!("ok     {name}: {looked_at} looked at"))?,
             _ => print(&format!("WRONG  {name}: {wrong} wrong, {looked_at} looked at"))?,
@@ -104,7 +123,7 @@ fn report(report: &doctor::Report) -> anyhow::Result<bool> {
     }
     let age = |oldest: i64| format!(", the oldest since {} s", (clock::now() - oldest).max(0) / 1000);
     let oldest = report.oldest.map(age).unwrap_or_default();
-    print(&format!("{} events are outstanding{oldest}; the next start goes on with them", report.outstanding))?;
+    print(&format!("{} events are outstanding{oldest}; the workers go on with them", report.outstanding))?;
     print(if report.is_sound() { "the store is sound" } else { "the store is NOT sound" })?;
     Ok(report.is_sound())
 }

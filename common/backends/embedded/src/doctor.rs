@@ -10,76 +10,20 @@
 //! A check walks through tables by their keys and keeps nothing of them, so a store of any size takes the memory of one.
 
 mod checks;
+mod direct;
+mod lists;
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use feedgate_common::Millis;
+use feedgate_common::doctor::{Check, Report};
 use feedgate_common::error::{Result, StoreError};
 
 use crate::database::Database;
 use crate::home::{self, UNFINISHED};
 use crate::manifest::Manifest;
 use crate::{answered, archive};
-
-/// How many findings of one check are kept in words. All are counted.
-const SHOWN: usize = 10;
-
-/// What one check has found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// The rows or files that were checked, in words.
-    pub name: &'static str,
-    /// How many rows or files were looked at.
-    pub looked_at: u64,
-    /// How many of them are wrong.
-    pub wrong: u64,
-    /// The first of these, each in words.
-    pub findings: Vec<String>,
-}
-
-impl Check {
-    fn of(name: &'static str) -> Self {
-        Self { name, looked_at: 0, wrong: 0, findings: vec![] }
-    }
-
-    fn look(&mut self) {
-        self.looked_at += 1;
-    }
-
-    /// Notes what is wrong, unless it is `right`.
-    fn expect(&mut self, right: bool, finding: impl FnOnce() -> String) {
-        if !right {
-            self.find(finding());
-        }
-    }
-
-    fn find(&mut self, finding: String) {
-        self.wrong += 1;
-        if self.findings.len() < SHOWN {
-            self.findings.push(finding);
-        }
-    }
-}
-
-/// All that was found in a store.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The checks in their order.
-    pub checks: Vec<Check>,
-    /// How many events are outstanding: work that the next start goes on with. That is no fault.
-    pub outstanding: u64,
-    /// Since when the oldest of them is, in Unix ms; `None` if there is none, or if it was reopened.
-    pub oldest: Option<Millis>,
-}
-
-impl Report {
-    /// Whether no check has found anything.
-    pub fn is_sound(&self) -> bool {
-        self.checks.iter().all(|check| check.wrong == 0)
-    }
-}
 
 /// Checks the stores of the data directory `dir`. `scratch` is a directory that does not exist; it is made on the same
 /// disk, so that tables can be linked, and removed in the end. Blocks for as long as it takes to read the Archive.

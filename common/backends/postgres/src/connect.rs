@@ -116,7 +116,13 @@ fn too_late<T>(waited: Duration) -> Result<T> {
     Err(StoreError::unavailable(format_args!("PostgreSQL was not ready within {waited:?}")))
 }
 
-fn parse(url: &str) -> Result<PgConnectOptions> {
+/// The number of the last migration of this version.
+pub(crate) fn newest() -> i64 {
+    MIGRATIONS.iter().map(|(number, ..)| *number).max().unwrap_or(0)
+}
+
+/// The options of the database that a URL names.
+pub(crate) fn parse(url: &str) -> Result<PgConnectOptions> {
     const RIGHT: &str = "an archive_url is postgres://user:password@host:port/database";
     if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
         return Err(StoreError::misconfigured(RIGHT));

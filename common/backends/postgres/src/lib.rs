@@ -29,6 +29,7 @@ mod announcements;
 mod audiences;
 mod comments;
 mod connect;
+pub mod doctor;
 mod epochs;
 mod erasures;
 mod events;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use feedgate_common::Archive;
+use feedgate_postgres::doctor;
 use server::{open_with, server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -17,6 +18,7 @@ async fn the_postgres_archive_keeps_every_promise_of_the_trait() {
         Arc::new(open_with(&url, pull_above).await) as Arc<dyn Archive>
     };
     feedgate_conformance::archive::archive(open).await;
+    are_sound(made).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -28,4 +30,18 @@ async fn s14_the_postgres_archive_finds_what_it_is_to_find() {
         Arc::new(open_with(&url, 10).await) as Arc<dyn Archive>
     };
     feedgate_conformance::archive::search::search(open).await;
+    are_sound(made).await;
+}
+
+/// Whatever the suite has done to its stores, their rows agree with each other.
+async fn are_sound(stores: Mutex<HashMap<String, String>>) {
+    let stores = stores.into_inner().unwrap();
+    assert!(!stores.is_empty());
+    let mut findings = vec![];
+    for (name, url) in stores {
+        for check in doctor::check(&url).await.unwrap().checks {
+            findings.extend(check.findings.into_iter().map(|finding| format!("{name}: {finding}")));
+        }
+    }
+    assert_eq!(findings, [""; 0]);
 }

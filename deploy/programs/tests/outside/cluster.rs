@@ -175,3 +175,22 @@ fn embedded_stores_and_missing_secrets_are_refused_with_what_to_do() {
     assert!(code == 1 && stderr.contains("make them once with `feedgate secrets DIR`"), "{stderr}");
     assert!(!here.join("data/secrets").exists());
 }
+
+#[test]
+fn a_doctor_looks_into_postgresql_while_a_gateway_goes_on_and_says_what_is_wrong() {
+    let cluster = Cluster::start("doctored");
+    let doctor = ["doctor", "--config", "feedgate.toml"];
+    let (code, stderr) = refused(&cluster.here, &doctor);
+    assert!(code == 2 && stderr.contains("the database has no tables of Feedgate"), "{code} {stderr}");
+    let gateway = start(cluster.gateway("data"));
+    cluster.ask("data", &["follow", "bob", "ann"]);
+    cluster.ask("data", &["publish", "--author", "ann", "1"]);
+    let said = ok(&cluster.here, &doctor);
+    assert!(said.contains("the store is sound") && said.contains("ok     follower counts: 1 looked at"), "{said}");
+    assert!(said.contains("2 events are outstanding"), "no worker runs: {said}");
+    Postgres::shared().psql("doctored", &["update follower_counts set followers = 7"]);
+    let output = crate::server::run(&cluster.here, &doctor);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("author 2 has 1 followers, and 7 are counted"), "{said}");
+    drop(gateway);
+}

@@ -1,9 +1,10 @@
 //! The checks of the rows of an Archive. Each goes through a table and looks what other tables say of its rows.
 
+use feedgate_common::doctor::{Check, Report};
 use feedgate_common::error::Result;
 use feedgate_common::{Bucket, ItemId, Millis, UserNo};
 
-use super::{Check, Report};
+use super::{direct, lists};
 use crate::archive::search::Audit;
 use crate::archive::tables::DirectHeads;
 use crate::archive::tables::{
@@ -18,12 +19,18 @@ type Run = fn(&View, &mut Check) -> Result<()>;
 
 /// Runs all checks, and says what is outstanding. A table that cannot be read to its end is a finding of its check.
 pub(super) fn all(view: &View, report: &mut Report) {
-    let checks: [(&'static str, Run); 9] = [
+    let checks: [(&'static str, Run); 15] = [
         ("names of users", names),
         ("items", items),
         ("outboxes", outboxes),
+        ("what is addressed to readers", direct::records),
+        ("rankings", direct::rankings),
+        ("lines of notifications", direct::lines),
         ("edges", edges),
         ("follower counts", followers),
+        ("shields", lists::shields),
+        ("lists", lists::lists),
+        ("audiences", lists::audiences),
         ("reactions", reactions),
         ("comments", comments),
         ("push notices", notices),
@@ -319,6 +326,6 @@ fn events(view: &View, check: &mut Check, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn lives(view: &View, item: ItemId) -> Result<bool> {
+pub(super) fn lives(view: &View, item: ItemId) -> Result<bool> {
     Ok(view.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
 }

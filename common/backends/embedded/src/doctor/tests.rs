@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Known, Note, Publish, PushDevice, Write};
+use feedgate_common::archive::{Audience, Known, Note, Publish, PushDevice, Write};
 use feedgate_common::around::{CommentWrite, NewComment, Reaction};
+use feedgate_common::audience::{ListChange, Narrowed};
+use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::notify::{Rules, Way};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{SearchPlace, Subject, TextFields};
-use feedgate_common::{Archive, Body, FeedId, InboxKey, ItemId, UserId, UserNo};
+use feedgate_common::{Archive, Body, DisplayKey, FeedId, InboxKey, ItemId, UserId, UserNo};
 
 use super::*;
 use crate::archive::tables::{
-    AuthorRow, Authors, Due, Followers, FollowingList, ForeignIds, ItemRow, Items, Life, Owed, People, PersonRow,
-    Postings, PushDue, Reactors, Records, Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users,
+    AudienceRow, Audiences, AuthorRow, Authors, DirectHeads, DirectShown, Due, Edges, Followers, FollowingList,
+    ForeignIds, ItemRow, Items, Life, LineRow, Lines, LinesOf, ListHeads, Listed, Listing, MemberKeys, Owed, People,
+    PersonRow, Postings, PushDue, RankedIn, RankedRow, Reactors, Records, ShieldList, ShieldsUp, Shown, TalkRow, Talks,
+    Tallies, TallyRow, Track, Users,
 };
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -52,9 +57,30 @@ async fn killed(dir: &Path) -> ItemId {
     };
     archive.register(users[1], device).await.unwrap();
     archive.note(&[Note { key: InboxKey::main(users[1]), item, count: 1 }], 7, None).await.unwrap();
+    among_users(&*archive, &users).await;
     // What a killed process leaves is what is on the disk now.
     link(&data, &dir.join("killed")).unwrap();
     item
+}
+
+/// What the second of these users gets from the first one and keeps of others: a line of a notification, a ranking, a
+/// shield, and a list and an audience that hold it.
+async fn among_users(archive: &dyn Archive, users: &[UserNo]) {
+    let feeds = archive.intern_feeds(&["told".into(), "picks".into()]).await.unwrap();
+    let way = Way { kind: "liked".into(), feed: feeds[0], grouped: true };
+    archive.notify_by(Rules { reaction: Some(way), ..Rules::default() });
+    let (item, kind) = (ItemId(1), "heart".parse().unwrap());
+    archive.react_and_notify(&[Reaction { item, kind, user: users[1], at: 7 }], true).await.unwrap();
+    let to = InboxKey { reader: users[1], feed: feeds[1] };
+    archive.rank(to, &[DisplayKey { rank: 3, item }], 7).await.unwrap().unwrap();
+    let (owner, member) = (users[0], users[1]);
+    let listed = ListChange { owner, list: "close".parse().unwrap(), member, on: true, at: 7 };
+    archive.change_lists(vec![listed]).await.unwrap();
+    let body = Body::parse("{}".to_owned()).unwrap();
+    let audience = Audience::Narrowed(Narrowed::to(vec![name("bob")]));
+    let narrowed = Publish { id: Some(ItemId(3)), audience, ..Publish::new(name("ann"), body) };
+    let block = Write::Shield { user: name("eve"), other: name("ann"), shield: Shield::Block, up: true };
+    archive.write(vec![Write::Publish(narrowed), block], 7).await.unwrap();
 }
 
 fn run(dir: &Path) -> Report {
@@ -81,7 +107,7 @@ async fn a_store_that_was_killed_is_sound_and_stays_as_it_is() {
     let before = bytes(&dir.path().join("killed"));
     let report = run(dir.path());
     assert!(report.is_sound(), "{report:?}");
-    assert_eq!((report.outstanding, report.oldest), (3, Some(7)));
+    assert_eq!((report.outstanding, report.oldest), (5, Some(7)), "an outbox, two edges, and two readers");
     assert!(report.checks.iter().all(|check| check.looked_at > 0), "{report:?}");
     assert!(bytes(&dir.path().join("killed")) == before, "nothing was changed");
 }
@@ -185,6 +211,75 @@ async fn each_check_finds_its_damage() {
         }),
         ("comments", |tx| {
             tx.remove::<Talks>(&ItemId(1));
+            Ok(())
+        }),
+        ("what is addressed to readers", |tx| {
+            let reader = tx.scan::<DirectHeads>(..).next().unwrap()?.0;
+            tx.remove::<DirectHeads>(&reader);
+            Ok(())
+        }),
+        ("what is addressed to readers", |tx| {
+            tx.put::<DirectShown>(&(InboxKey::main(BOB), DisplayKey { rank: 1, item: ItemId(2) }), &ANN);
+            Ok(())
+        }),
+        ("rankings", |tx| {
+            let (place, row) = tx.scan::<RankedIn>(..).next().unwrap()?;
+            tx.put::<RankedIn>(&place, &RankedRow { rank: 4, ..row });
+            Ok(())
+        }),
+        ("lines of notifications", |tx| {
+            let (line, row) = tx.scan::<Lines>(..).next().unwrap()?;
+            tx.put::<Lines>(&line, &LineRow { count: 2, ..row });
+            Ok(())
+        }),
+        ("lines of notifications", |tx| {
+            let key = tx.scan::<MemberKeys>(..).next().unwrap()?.0;
+            tx.remove::<MemberKeys>(&key);
+            Ok(())
+        }),
+        ("lines of notifications", |tx| {
+            let line = tx.scan::<LinesOf>(..).next().unwrap()?.0;
+            tx.remove::<LinesOf>(&line);
+            Ok(())
+        }),
+        ("shields", |tx| {
+            let line = tx.scan::<ShieldList>(..).next().unwrap()?.0;
+            tx.remove::<ShieldList>(&line);
+            Ok(())
+        }),
+        ("shields", |tx| {
+            let up = tx.scan::<ShieldsUp>(..).next().unwrap()?.0;
+            tx.remove::<ShieldsUp>(&up);
+            Ok(())
+        }),
+        ("shields", |tx| {
+            let (owner, _, other) = tx.scan::<ShieldsUp>(..).next().unwrap()?.0;
+            let mut row = tx.get::<Edges>(&(other, owner))?.unwrap();
+            row.held.shields = Shields::default();
+            tx.put::<Edges>(&(other, owner), &row);
+            Ok(())
+        }),
+        ("lists", |tx| {
+            let line = tx.scan::<Listing>(..).next().unwrap()?.0;
+            tx.remove::<Listing>(&line);
+            Ok(())
+        }),
+        ("lists", |tx| {
+            let place = tx.scan::<Listed>(..).next().unwrap()?.0;
+            tx.remove::<Listed>(&place);
+            Ok(())
+        }),
+        ("lists", |tx| {
+            let head = tx.scan::<ListHeads>(..).next().unwrap()?.0;
+            tx.put::<ListHeads>(&head, &2);
+            Ok(())
+        }),
+        ("audiences", |tx| {
+            tx.remove::<Audiences>(&ItemId(3));
+            Ok(())
+        }),
+        ("audiences", |tx| {
+            tx.put::<Audiences>(&ItemId(77), &AudienceRow(vec![BOB]));
             Ok(())
         }),
         ("push notices", |tx| {

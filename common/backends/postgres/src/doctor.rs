@@ -1,0 +1,83 @@
+//! Looks whether the rows of a database agree with each other, and changes nothing. Servers may go on meanwhile: all
+//! checks read one snapshot.
+//!
+//! Each check is a statement that gives what is wrong, in words. The statements are meant for a whole store, so they
+//! leave the planner its own choice, unlike those of the Archive.
+
+mod checks;
+
+use feedgate_common::doctor::{Check, Report, SHOWN};
+use feedgate_common::error::{Result, StoreError};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+
+use crate::{connect, fault, pool, rows};
+use checks::{CHECKS, Rule};
+
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// The number of the last migration, or null if the database has no tables of ours.
+const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations";
+
+const HAS_TABLES: &str = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+
+const OUTSTANDING: &str = "
+SELECT count(*), min(due) FILTER (WHERE due > 0) FROM (
+    SELECT due FROM authors WHERE due IS NOT NULL
+    UNION ALL SELECT due FROM edges WHERE due IS NOT NULL
+    UNION ALL SELECT direct_due FROM readers WHERE direct_due IS NOT NULL
+) AS events";
+
+/// Checks the database of `url` as of now. It takes the time to read all of it, and a share of the memory and the disk
+/// of the server for sorting. Cancel safe: nothing is written.
+///
+/// # Errors
+/// `Misconfigured` if the URL is wrong, or if the database was not made by this version. `Unavailable` if the server
+/// does not answer. What is wrong with the rows is no error but a finding.
+pub async fn check(url: &str) -> Result<Report> {
+    let options = connect::parse(url)?;
+    let mut connection = options.connect().await.map_err(|error| pool::unreachable(&options, error))?;
+    expect_tables(&mut connection).await?;
+    let report = look(&mut connection).await.map_err(fault::store_error)?;
+    _ = connection.close().await;
+    Ok(report)
+}
+
+/// The checks name the tables and columns of this version.
+async fn expect_tables(connection: &mut PgConnection) -> Result<()> {
+    let has_tables = sqlx::query_scalar(HAS_TABLES).fetch_one(&mut *connection).await.map_err(fault::store_error)?;
+    let version: Option<i64> = match has_tables {
+        true => sqlx::query_scalar(VERSION).fetch_one(connection).await.map_err(fault::store_error)?,
+        false => None,
+    };
+    let newest = connect::newest();
+    let why = match version {
+        Some(version) if version == newest => return Ok(()),
+        Some(version) => format!("the tables have version {version}, and this program looks at version {newest}"),
+        None => "the database has no tables of Feedgate".to_owned(),
+    };
+    Err(StoreError::misconfigured(format_args!("{why}; a server of this version brings them to it as it starts")))
+}
+
+async fn look(connection: &mut PgConnection) -> sqlx::Result<Report> {
+    sqlx::query(SNAPSHOT).execute(&mut *connection).await?;
+    let mut report = Report::default();
+    for rule in &CHECKS {
+        report.checks.push(run(connection, rule).await?);
+    }
+    let (outstanding, oldest): (i64, Option<i64>) = sqlx::query_as(OUTSTANDING).fetch_one(&mut *connection).await?;
+    (report.outstanding, report.oldest) = (rows::count_of(outstanding)?, oldest);
+    sqlx::query("COMMIT").execute(connection).await?;
+    Ok(report)
+}
+
+async fn run(connection: &mut PgConnection, rule: &Rule) -> sqlx::Result<Check> {
+    let Rule { name, rows: looked_at, wrong } = rule;
+    let statement = format!(
+        "WITH wrong AS MATERIALIZED ({wrong})
+        SELECT (SELECT count(*) FROM {looked_at}), (SELECT count(*) FROM wrong), ARRAY(SELECT finding FROM wrong LIMIT {SHOWN})"
+    );
+    let query = sqlx::query_as(AssertSqlSafe(statement));
+    let (looked_at, wrong, findings): (i64, i64, Vec<String>) = query.fetch_one(connection).await?;
+    Ok(Check { name, looked_at: rows::count_of(looked_at)?, wrong: rows::count_of(wrong)?, findings })
+}

@@ -1,0 +1,115 @@
+//! The look at a database finds each damage that it is for, and finds nothing in a store that is used.
+
+#![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
+
+mod server;
+
+use feedgate_common::Body;
+use feedgate_common::archive::{Audience, Comments, Names, Publish, PushDevice, PushDevices, Reactions, Write, Writes};
+use feedgate_common::archive::{Search, Written};
+use feedgate_common::around::{CommentWrite, NewComment, Reaction};
+use feedgate_common::graph::Shield;
+use feedgate_common::search::TextFields;
+use feedgate_common::{FeedId, ItemId, StoreError};
+use feedgate_postgres::doctor;
+use server::{execute, follow, open, post, server, user};
+
+const NOW: i64 = 1_800_000_000_000;
+
+/// Makes a store with something of everything: items 1 (published by user 1, with a reaction and a comment of user 2), 2
+/// (deleted) and 3 (addressed to user 2), two followers, and a block.
+async fn used(url: &str) {
+    let archive = open(url).await;
+    let fields = TextFields::new(vec!["text".into()]).unwrap();
+    archive.index_of(Some(&fields)).await.unwrap();
+    while archive.index(Some(&fields)).await.unwrap() {}
+    let item = |id| Publish { id: Some(ItemId(id)), ..post("ann", "hello") };
+    let direct = Publish { audience: Audience::Users(vec![user("bob")]), ..item(3) };
+    let block = Write::Shield { user: user("eve"), other: user("ann"), shield: Shield::Block, up: true };
+    let writes = vec![Write::Publish(item(1)), Write::Publish(item(2)), follow("bob", "ann"), follow("cid", "ann")];
+    let more = vec![Write::Delete { item: ItemId(2), if_version: None }, Write::Publish(direct), block];
+    for written in archive.write([writes, more].concat(), NOW).await.unwrap() {
+        assert!(!matches!(written.unwrap(), Written::Published { fresh: false, .. }));
+    }
+    let [_, bob] = archive.intern(&[user("ann"), user("bob")]).await.unwrap()[..] else { panic!("two users") };
+    let (item, kind) = (ItemId(1), "like".parse().unwrap());
+    archive.react(&[Reaction { item, kind, user: bob, at: NOW }]).await.unwrap();
+    let body = Body::parse("{}".to_owned()).unwrap();
+    let new = NewComment { item, author: bob, reply_to: None, body, id: None, key: None, past: None };
+    archive.comment(vec![CommentWrite::Make(new)], NOW).await.unwrap();
+    let device = PushDevice {
+        device: "d".parse().unwrap(),
+        platform: "fcm".into(),
+        token: "t".into(),
+        feeds: vec![FeedId::MAIN],
+        since: NOW,
+    };
+    PushDevices::register(&archive, bob, device).await.unwrap();
+    while archive.index(Some(&fields)).await.unwrap() {}
+}
+
+/// What breaks a store, and the check that finds it. The column of an item's id has its sign bit flipped.
+const DAMAGES: [(&str, &str); 27] = [
+    ("names of users", "UPDATE counters SET value = value + 1 WHERE name = 'users'"),
+    (
+        "names of users",
+        "DELETE FROM users WHERE name = 'cid'; UPDATE counters SET value = value - 1 WHERE name = 'users'",
+    ),
+    ("items", "UPDATE items SET seq = 7 WHERE id = 1 + (-9223372036854775808)"),
+    ("items", "UPDATE items SET body = null WHERE id = 1 + (-9223372036854775808)"),
+    ("items", "UPDATE items SET body = '{}' WHERE id = 2 + (-9223372036854775808)"),
+    ("outboxes", "UPDATE authors SET head = head + 1 WHERE head > 0"),
+    ("outboxes", "DELETE FROM records WHERE seq = 2"),
+    ("outboxes", "DELETE FROM items WHERE id = 2 + (-9223372036854775808)"),
+    ("outboxes", "UPDATE records SET deleted_by = 1 WHERE deleted_by IS NOT NULL"),
+    ("what is addressed to readers", "UPDATE readers SET direct = 0"),
+    ("what is addressed to readers", "DELETE FROM items WHERE route = 0"),
+    ("what is addressed to readers", "UPDATE items SET body = null WHERE route = 0"),
+    ("edges", "UPDATE edges SET bucket = bucket + 1 WHERE is_on"),
+    ("edges", "UPDATE readers SET counter = 0"),
+    ("edges", "UPDATE edges SET from_seq = 9 WHERE is_on"),
+    ("edges", "DELETE FROM shields"),
+    ("edges", "UPDATE edges SET shields = 0 WHERE shields > 0"),
+    ("follower counts", "UPDATE follower_counts SET followers = followers + 1"),
+    ("follower counts", "DELETE FROM edges WHERE is_on"),
+    ("reactions", "DELETE FROM reactions"),
+    ("reactions", "UPDATE reactions SET item = 2 + (-9223372036854775808)"),
+    ("comments", "UPDATE talks SET count = 0"),
+    ("comments", "UPDATE comments SET replies = 1"),
+    ("lines of notifications", "INSERT INTO line_members VALUES (1, 1, 'k', 1, '{}')"),
+    ("audiences", "INSERT INTO audiences VALUES (1 + (-9223372036854775808), '{1}')"),
+    ("push notices", "UPDATE readers SET listens = false"),
+    ("the index of search", "DELETE FROM search_marks"),
+];
+
+#[tokio::test]
+async fn each_check_finds_its_damage_and_a_used_store_has_none() {
+    let url = server().database("doctored");
+    used(&url).await;
+    let report = doctor::check(&url).await.unwrap();
+    assert!(report.is_sound(), "{report:#?}");
+    assert_eq!((report.outstanding, report.oldest), (4, Some(NOW)), "an outbox, two edges, and a reader");
+    for (nth, (name, damage)) in DAMAGES.into_iter().enumerate() {
+        let copy = format!("damaged_{nth}");
+        server().psql("postgres", &[&format!("create database {copy} template doctored")]);
+        let url = url.replace("doctored", &copy);
+        execute(&url, damage).await;
+        let report = doctor::check(&url).await.unwrap();
+        let found = report.checks.iter().find(|check| check.name == name).unwrap();
+        assert!(found.wrong > 0 && !found.findings.is_empty(), "{damage}: {report:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_another_version_or_without_tables_is_refused() {
+    let url = server().database("empty_one");
+    let refused = async |url: &str| match doctor::check(url).await {
+        Err(StoreError::Misconfigured(why)) => why.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(&url).await.contains("has no tables of Feedgate"));
+    drop(open(&url).await);
+    execute(&url, "UPDATE _sqlx_migrations SET version = 900 WHERE version = 1").await;
+    assert!(refused(&url).await.contains("the tables have version 900"));
+    assert!(refused("http://nowhere").await.contains("postgres://"));
+}
