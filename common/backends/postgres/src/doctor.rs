@@ -16,7 +16,7 @@ use checks::{CHECKS, Rule};
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// The number of the last migration, or null if the database has no tables of ours.
+/// The number of the last migration.
 const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations";
 
 const HAS_TABLES: &str = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
@@ -75,7 +75,8 @@ async fn run(connection: &mut PgConnection, rule: &Rule) -> sqlx::Result<Check> 
     let Rule { name, rows: looked_at, wrong } = rule;
     let statement = format!(
         "WITH wrong AS MATERIALIZED ({wrong})
-        SELECT (SELECT count(*) FROM {looked_at}), (SELECT count(*) FROM wrong), ARRAY(SELECT finding FROM wrong LIMIT {SHOWN})"
+        SELECT (SELECT count(*) FROM {looked_at}), (SELECT count(*) FROM wrong),
+               ARRAY(SELECT finding FROM wrong LIMIT {SHOWN})"
     );
     let query = sqlx::query_as(AssertSqlSafe(statement));
     let (looked_at, wrong, findings): (i64, i64, Vec<String>) = query.fetch_one(connection).await?;

@@ -68,7 +68,8 @@ WHERE i.route <> 0 AND (i.body IS NULL) <> (r.deleted_by IS NOT NULL)"
 const OUTBOXES: &str = concat!(
     "SELECT format('the outbox of author %s has %s records and ends at %s, and its head is %s',
               author, coalesce(r.n, 0), coalesce(r.last, 0), coalesce(a.head, 0)) AS finding
-FROM (SELECT author, count(*) AS n, max(seq) AS last FROM records GROUP BY author) AS r FULL JOIN authors a USING (author)
+FROM (SELECT author, count(*) AS n, max(seq) AS last FROM records GROUP BY author) AS r
+FULL JOIN authors a USING (author)
 WHERE coalesce(r.n, 0) <> coalesce(a.head, 0) OR coalesce(r.last, 0) <> coalesce(a.head, 0)
 UNION ALL
 SELECT format('record %s of author %s is of item %s, which is not there', r.seq, r.author, ",
@@ -120,7 +121,8 @@ UNION ALL
 SELECT format('the edge from %s to %s has the shields %s, and the lists say %s', reader, author, e.shields, s.shields)
 FROM edges e FULL JOIN (
     SELECT reader, author, sum(DISTINCT bit)::smallint AS shields FROM (
-        SELECT owner AS reader, other AS author, CASE kind WHEN 1 THEN 1 ELSE 4 END AS bit FROM shields WHERE kind IN (1, 3)
+        SELECT owner AS reader, other AS author, CASE kind WHEN 1 THEN 1 ELSE 4 END AS bit
+        FROM shields WHERE kind IN (1, 3)
         UNION ALL
         SELECT other, owner, CASE kind WHEN 2 THEN 2 ELSE 8 END FROM shields WHERE kind IN (2, 3)
     ) AS bits GROUP BY reader, author
@@ -221,8 +223,8 @@ UNION ALL
 SELECT format('the notice of user %s in feed %s is of a user who is not there', n.reader, n.feed)
 FROM push_notices n WHERE NOT EXISTS (SELECT FROM users u WHERE u.no = n.reader)";
 
-/// Subject 0 is items, and an item that lives has one mark at least, that of its author. What is to be taken in yet stands
-/// in `search_due`, and all that is behind the place of an index that is being built.
+/// Subject 0 is items. What is to be taken in yet stands in `search_due`. An index that is being built (another stage than 0)
+/// lacks items, and is not compared from that side.
 const SEARCH: &str = concat!(
     "SELECT format('item %s lives and is not in the index', ",
     id!("i.id"),
