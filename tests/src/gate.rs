@@ -29,7 +29,7 @@ use feedgate_common::around::{
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{self, Erasure, Mark, Removed, Stage, Traces};
 use feedgate_common::error::Result;
-use feedgate_common::graph::Shield;
+use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ids::ListName;
 use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
@@ -242,6 +242,10 @@ impl Rankings for Gated<dyn Archive> {
     async fn ranking(&self, key: InboxKey) -> Result<Vec<DisplayKey>> {
         self.gate.wait().await;
         self.store.ranking(key).await
+    }
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+        self.gate.wait().await;
+        self.store.ranked(asked).await
     }
     async fn renew_rankings(&self, now: Millis, limit: usize) -> Result<Renewed> {
         self.gate.wait().await;

@@ -256,6 +256,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     Box::pin(async {
         rankings::s11_a_ranking_is_replaced_and_the_reader_is_told_the_difference(open("ranked").await).await;
         rankings::s11_a_ranking_changes_nothing_of_its_items(open("ranked-items").await).await;
+        rankings::s11_a_ranking_opens_its_items_to_its_reader(open("ranked-open").await).await;
         rankings::s11_an_item_that_does_not_live_refuses_the_whole_ranking(open("ranked-dead").await).await;
         rankings::s11_edits_and_deletes_reach_every_ranking_that_holds_the_item(open("ranked-edits").await).await;
         rankings::i18_records_of_rankings_that_were_brought_are_not_kept(open("ranked-long").await).await;

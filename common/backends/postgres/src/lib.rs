@@ -70,7 +70,7 @@ use feedgate_common::around::{
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
-use feedgate_common::graph::Shield;
+use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ids::ListName;
 use feedgate_common::metrics::Registry;
 use feedgate_common::notify::lines::{Line, Member};
@@ -415,6 +415,10 @@ impl Rankings for PostgresArchive {
 
     async fn ranking(&self, key: InboxKey) -> Result<Vec<DisplayKey>> {
         self.pool.read(work!(|connection| rankings::ranking(connection, key))).await
+    }
+
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+        self.pool.read(work!(|connection| rankings::ranked(connection, asked))).await
     }
 
     async fn renew_rankings(&self, now: Millis, limit: usize) -> Result<Renewed> {
