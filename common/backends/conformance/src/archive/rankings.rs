@@ -143,8 +143,12 @@ async fn seen(archive: &dyn Archive, reader: UserNo, items: &[ItemId]) -> Vec<It
 /// A ranking opens to its reader what a repost would show, and no more; to nobody else it opens anything.
 pub(super) async fn s11_a_ranking_opens_its_items_to_its_reader(archive: Arc<dyn Archive>) {
     let archive = &*archive;
+    // This reader stands before the others, and has a ranking of other items.
+    let [early, _] = feeds(archive, "eva").await;
     let [picks, more] = feeds(archive, "rea").await;
     let [others, _] = feeds(archive, "ben").await;
+    let of_eva: Vec<(ItemId, i64)> = posts(archive, 5).await.into_iter().zip(0..).collect();
+    rank(archive, early, &of_eva).await;
     let letter = match write(archive, Write::Publish(to_users("ann", "x", &["ben"]))).await {
         Ok(Written::Published { id, .. }) => id,
         other => panic!("a new item is accepted, not {other:?}"),
@@ -159,11 +163,13 @@ pub(super) async fn s11_a_ranking_opens_its_items_to_its_reader(archive: Arc<dyn
     rank(archive, more, &[(open, 9)]).await;
     assert_eq!(seen(archive, picks.reader, &items).await, [open], "what is for some alone stays closed");
     assert_eq!(seen(archive, others.reader, &items).await, items, "as before");
+    assert_eq!(seen(archive, early.reader, &items).await, [], "each ranking opens to its own reader");
     let found = archive.items(&items).await.unwrap();
     assert!(brought_to(archive, picks.reader, &found).await.unwrap().is_empty(), "no feed of its kind brings it");
 
     let pair = (picks.reader, open);
-    let asked = [(others.reader, open), pair, (picks.reader, unranked), (picks.reader, ItemId(7))];
+    let asked =
+        [(early.reader, open), (others.reader, open), pair, (picks.reader, unranked), (picks.reader, ItemId(7))];
     let ranked = async || archive.ranked(&asked).await.unwrap();
     assert_eq!(ranked().await, [(pair, Shields(0))], "once, in however many rankings it stands");
     for (by, shield_up, of, wants) in [
