@@ -9,9 +9,9 @@ use crate::{ItemId, UserNo};
 /// Keeps for each user the [pinned](crate::pins) items.
 #[async_trait]
 pub trait Pins: Send + Sync + 'static {
-    /// Pins an item of `user` before those that are pinned, in one durable transaction. Gives whether it was not pinned
-    /// before, or why it is refused. Pins of deleted items count for nothing, and go with the next pin. A dropped future
-    /// leaves it done or not done.
+    /// Pins an item of `user` before those that are pinned, in one durable transaction. Gives whether it was not
+    /// pinned before, or why it is refused. Pins of deleted items count for nothing, and go with the next pin. A
+    /// dropped future leaves it done or not done.
     async fn pin(&self, user: UserNo, item: ItemId) -> Result<std::result::Result<bool, NotPinned>>;
 
     /// Takes away a pin, in one durable transaction. Gives whether the item was pinned.

@@ -8,8 +8,8 @@
 //!   one's own                  always
 //! ```
 //!
-//! A backend sees all. A ranking opens an item as a repost [shows](super::shows_original) it, and so nothing that is for
-//! some readers alone.
+//! A backend sees all. A ranking opens an item as a repost [shows](super::shows_original) it, and so nothing that is
+//! for some readers alone.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -42,8 +42,8 @@ impl Reach {
     }
 }
 
-/// Whether an item that lives comes to a reader by a follow, by its audience or by name. `own` says that the reader is its
-/// author, and `follows` that the reader's edge to the author is in effect.
+/// Whether an item that lives comes to a reader by a follow, by its audience or by name. `own` says that the reader is
+/// its author, and `follows` that the reader's edge to the author is in effect.
 pub fn sees(own: bool, follows: bool, reach: Reach) -> bool {
     own || match reach {
         Reach::Followers => follows,
@@ -100,8 +100,8 @@ pub async fn brought_to(
     Ok(found.iter().flatten().filter(is_brought).map(|item| item.id).collect())
 }
 
-/// Those of the readers and items that rankings open: one read of the store, and none if there is nothing that a ranking
-/// could open.
+/// Those of the readers and items that rankings open: one read of the store, and none if there is nothing that a
+/// ranking could open.
 async fn opened(
     archive: &(impl Rankings + ?Sized),
     unseen: impl Iterator<Item = (UserNo, &Item)>,
@@ -119,8 +119,8 @@ async fn opened(
 }
 
 /// Gives which of `readers` see the item, in no order. The item must live. This takes one read of the store for all
-/// readers, and two if it is narrowed or some do not follow; for an item that is for named readers it takes one read for
-/// each.
+/// readers, and two if it is narrowed or some do not follow. For an item that is for named readers it takes one read
+/// for each.
 pub async fn who_sees(archive: &dyn Archive, item: &Item, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     let mut seeing = vec![];
     if item.direct {
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// All items of which the number is even stand in rankings of all readers; item 4 behind a mute. It counts its reads.
+    /// Items with an even number stand in rankings of all readers; item 4 is behind a mute. It counts its reads.
     struct Store(AtomicUsize);
 
     #[async_trait]

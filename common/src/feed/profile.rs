@@ -1,5 +1,5 @@
-//! A page of a profile: what an author has published to one feed, as somebody may see it. What is pinned stands before the
-//! first page, and on no page behind it.
+//! A page of a profile: what an author has published to one feed, as somebody may see it. What is pinned stands before
+//! the first page, and on no page behind it.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{DisplayKey, FeedId, Item, ItemId, UserNo};
 /// next one goes on.
 const LOOKED_AT: usize = 500;
 
-/// The items that `author` has pinned on the profile of `feed`, those that live and may be seen, in their order. Two reads
-/// of the store, or one if none is pinned.
+/// The items that `author` has pinned on the profile of `feed`, those that live and may be seen, in their order. Two
+/// reads of the store, or one if none is pinned. Fails if the store does.
 pub async fn pinned(
     archive: &(impl Pins + ?Sized),
     (author, feed): (UserNo, FeedId),
@@ -26,9 +26,10 @@ pub async fn pinned(
     Ok(seen.into_iter().flatten().collect())
 }
 
-/// The items of `author` in `feed` strictly below `before` that live and may be seen, newest first and without
-/// those of `shown`, until `page` is full; and below which key to go on: `None` if everything was looked at, and only then. If an item is deleted between the
-/// read of the list and the read of the item, the next one takes its place. Fails if a store does.
+/// The items of `author` in `feed` strictly below `before` that live and may be seen, newest first and without those of
+/// `shown`, until `page` is full; and below which key to go on: `None` if everything was looked at, and only then. If
+/// an item is deleted between the read of the list and the read of the item, the next one takes its place. Fails if a
+/// store does.
 pub async fn profile(
     archive: &(impl Items + ?Sized),
     (author, feed): (UserNo, FeedId),
@@ -135,8 +136,8 @@ mod tests {
         walk_without(&[], count, hidden, limit)
     }
 
-    /// The lengths of all pages of `limit`, after a check that together they hold each item that may be seen and was not
-    /// shown before, once and in order; and the most reads that a page has taken.
+    /// The lengths of all pages of `limit`, after a check that together they hold each item that may be seen and was
+    /// not shown before, once and in order; and the most reads that a page has taken.
     fn walk_without(shown: &[u64], count: u64, hidden: RangeInclusive<u64>, limit: usize) -> (Vec<usize>, usize) {
         let shown: Vec<ItemId> = shown.iter().map(|id| ItemId(*id)).collect();
         let store = Store { count, hidden, reads: AtomicUsize::new(0) };

@@ -10,8 +10,8 @@
 //!   cursor = base64url( version 1 | rank i64 | item u64 | first 4 bytes of a digest of these )
 //! ```
 //!
-//! The cursor of a profile also has the ids of what was pinned on the first page, before the digest: whatever is pinned or
-//! unpinned meanwhile, the pages that follow leave out what the first one has shown, and nothing else.
+//! The cursor of a profile also has the ids of what was pinned on the first page, before the digest: whatever is
+//! pinned or unpinned meanwhile, the pages that follow leave out what the first one has shown, and nothing else.
 //!
 //! A cursor is opaque: clients send it back as it came. The digest is no secret; it detects text that was never a
 //! cursor of ours, or was cut.

@@ -77,7 +77,7 @@ fn has(log: &Log, item: ItemId) -> bool {
     log.entries.iter().any(is_add)
 }
 
-/// The item that was noted, if it lives and still comes to the reader. That a ranking opens it is no reason to tell of it.
+/// The item that was noted, if it lives and still comes to the reader. That a ranking opens it is no reason to tell.
 async fn noted(feeds: &Feeds, notice: &Notice) -> Result<Option<(u32, Arc<Item>)>> {
     let (archive, reader) = (feeds.archive(), notice.key.reader);
     let Some(item) = feeds.first_shown(notice.key, &[notice.item]).await? else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! What users have pinned to their profiles: a row for each user, under whose lock it changes. After an error the connection
-//! is closed, which ends the transaction.
+//! What users have pinned to their profiles: a row for each user, under whose lock it changes. After an error the
+//! connection is closed, which ends the transaction.
 
 use std::collections::HashMap;
 

@@ -9,8 +9,8 @@ use super::patience::patiently;
 /// A line: its number, the user, and what the user has pinned, the last first.
 pub(super) type Pinned = (u64, UserId, Vec<ItemId>);
 
-/// Pins these items, each behind those that the line names before it, and before those that are pinned. Answers for each
-/// line whether it changed anything, or why it is refused; items of a refused line may be pinned.
+/// Pins these items, each behind those that the line names before it, and before those that are pinned. Answers for
+/// each line whether it changed anything, or why it is refused; items of a refused line may be pinned.
 pub(super) async fn put(archive: &dyn Archive, lines: &[Pinned]) -> Result<Vec<std::result::Result<bool, Problem>>> {
     let mut answers = Vec::with_capacity(lines.len());
     for (_, user, items) in lines {
