@@ -21,6 +21,7 @@
 //!   Notifications whom a reaction or a comment concerns, and is told  HTTP API
 //!   Audiences   lists of users, and who is in the audience of an item  HTTP API, push, export
 //!   Rankings    what recommenders put into feeds of readers      HTTP API, timeline worker, export
+//!   Pins        what users have pinned to their profiles     HTTP API, export
 //!   Search      which items and users hold which words        HTTP API, timeline worker
 //!   Erasures    the erasure of users, what is known of one      HTTP API, timeline worker
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
@@ -56,6 +57,7 @@ mod names;
 mod notifications;
 mod outboxes;
 mod people;
+mod pins;
 mod push;
 mod rankings;
 mod reactions;
@@ -79,6 +81,7 @@ pub use names::Names;
 pub use notifications::Notifications;
 pub use outboxes::{Author, Outbox, Outboxes, PullHead, Recipient};
 pub use people::{Known, People, which_count};
+pub use pins::Pins;
 pub use push::{
     DeadNotice, Note, Notice, Outcome, PLATFORM_MAX, PUSH_DEVICES_MAX, PUSH_TOKEN_MAX_BYTES, PushDevice, PushDevices,
     PushNotices, Settled, UNREAD_MAX,
@@ -122,6 +125,7 @@ archive!(
     Notifications,
     Audiences,
     Rankings,
+    Pins,
     Erasures,
     Search,
     Transfer,

@@ -10,7 +10,7 @@
 use serde::Serialize;
 
 use crate::archive::{Author, Held};
-use crate::around::Reach;
+use crate::around::{Reach, shows_original};
 use crate::graph::Shields;
 use crate::rules::backfill_of;
 use crate::{DirectSeq, Generation, Item, Millis, OutboxSeq, PullSeq, UserId};
@@ -49,6 +49,8 @@ pub enum Rule {
     Watermark,
     /// Does the log still hold it, or is it at or below the floor, where the Archive answers?
     Floor,
+    /// Does a ranking of the reader, in which it stands, show it to the reader?
+    Ranking,
 }
 
 /// The answer to one rule.
@@ -128,6 +130,21 @@ pub fn explain(evidence: &Evidence<'_>) -> (Verdict, Vec<Finding>) {
     findings.extend(evidence.arrival());
     let verdict = if findings.iter().all(|finding| finding.holds) { Verdict::Shown } else { Verdict::Waits };
     (verdict, findings)
+}
+
+/// Says whether a ranking of the reader in which the item stands, with this rank, shows it to the reader. What a ranking
+/// shows, the reader may also read, whatever the feed of its kind shows.
+pub fn explain_ranking(evidence: &Evidence<'_>, feed: &str, rank: i64) -> Finding {
+    let Evidence { reader, item, reach, held, .. } = *evidence;
+    let (follows, shields) = held.map_or((false, Shields(0)), |held| (held.follows, held.shields));
+    let holds = shows_original(*reader == item.author, (follows && shields == Shields(0), shields), reach);
+    let why = match reach {
+        _ if holds => format!("and so {reader} may see it"),
+        Reach::Named(false) | Reach::Narrowed(false) => "but a ranking opens nothing that is for some alone".to_owned(),
+        _ if shields != Shields(0) => format!("but {}", shield(shields, reader, &item.author)),
+        _ => format!("but {reader} does not follow {}", item.author),
+    };
+    found(Rule::Ranking, holds, format!("it stands in the ranking {feed:?} of {reader} with rank {rank}, {why}"))
 }
 
 fn found(rule: Rule, holds: bool, detail: String) -> Finding {
@@ -337,5 +354,42 @@ mod tests {
         assert_eq!(decided(false, everyone(4)).0, Verdict::Shown);
         let (_, rule, detail) = decided(false, everyone(5));
         assert_eq!((rule, &*detail), (Rule::Past, "it is older than the follow, which brings nothing from before"));
+    }
+
+    #[test]
+    fn s11_of_each_ranking_it_is_said_whether_it_opens_the_item() {
+        let (reader, item) = ("bob".parse().unwrap(), item(false));
+        let held = |follows, shields| Held { author: UserNo(1), follows, shields, generation: 1, past: 2, since: 1 };
+        let ranked = |held, reach| {
+            let evidence = Evidence {
+                reader: &reader,
+                item: &item,
+                reach,
+                belongs: false,
+                held,
+                author: Author::default(),
+                backfill: 100,
+                feed: "feed",
+                expired_before: None,
+                door: Door::Push(9),
+                place: Place::Nowhere,
+            };
+            let Finding { rule, holds, detail } = explain_ranking(&evidence, "hot", 7);
+            assert!(
+                rule == Rule::Ranking && detail.starts_with("it stands in the ranking \"hot\" of bob with rank 7, ")
+            );
+            (holds, detail.split(", ").nth(1).unwrap().to_owned())
+        };
+        let yes = (true, "and so bob may see it".to_owned());
+        assert_eq!(ranked(None, Reach::Followers), yes, "nobody has to follow");
+        assert_eq!(ranked(Some(held(true, Shields(0))), Reach::Narrowed(true)), yes);
+        let no = |why: &str| (false, why.to_owned());
+        assert_eq!(ranked(Some(held(true, Shields::MUTED)), Reach::Followers), no("but bob has muted ann"));
+        let some = no("but a ranking opens nothing that is for some alone");
+        assert_eq!(
+            [Reach::Named(false), Reach::Narrowed(false)].map(|reach| ranked(None, reach)),
+            [some.clone(), some]
+        );
+        assert_eq!(ranked(None, Reach::Narrowed(true)), no("but bob does not follow ann"));
     }
 }

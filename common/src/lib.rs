@@ -8,6 +8,7 @@
 //!   audience                         lists of users, and to whom an item is narrowed by them
 //!   seen                             what a reader has seen of a feed, and what is unread
 //!   ranking                          what a new ranking changes in the feed of a reader
+//!   pins                             what an author shows first on the profile
 //!   notify                           whom a deed concerns, and what tells of it
 //!   notices                          what becomes of a push notification that is still to be told
 //!   search/                          the words of texts, and which items and users hold those of a query
@@ -70,6 +71,7 @@ pub mod notices;
 pub mod notify;
 pub mod packing;
 pub mod people;
+pub mod pins;
 pub mod position;
 pub mod progress;
 pub mod ranking;

@@ -104,10 +104,14 @@ impl NamedFeeds {
         self.get(id).is_some_and(|feed| feed.ranked)
     }
 
+    /// The feeds that hold rankings.
+    pub fn ranked(&self) -> impl Iterator<Item = &NamedFeed> {
+        self.0.iter().filter(|feed| feed.ranked)
+    }
+
     /// The names of all ranked feeds, quoted, for an error.
     pub fn names_of_ranked(&self) -> String {
-        let ranked = self.0.iter().filter(|feed| feed.ranked);
-        ranked.map(|feed| format!("{:?}", feed.name)).collect::<Vec<_>>().join(", ")
+        self.ranked().map(|feed| format!("{:?}", feed.name)).collect::<Vec<_>>().join(", ")
     }
 
     /// The feed with this name, if there is one.

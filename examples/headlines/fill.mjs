@@ -64,9 +64,6 @@ const BREAKING = ["快讯：雷峰塔上空出现双彩虹", "快讯：今晚的
 
 async function fill(world) {
   await world.people(PEOPLE);
-  // A ranking shows an item to its reader and opens it no further. These publishers are for everybody, so all readers
-  // may like what they post and watch its counts, and no edge is stored for that.
-  for (const publisher of INTERESTS.xia) await world.call("PUT", `/v1/authors/${publisher}`, { class: "everyone" });
   await world.posts(POSTS.map(({ likes, ...post }) => post));
   for (const { id, likes } of POSTS) await world.likes(id, fans(likes));
   await world.comments(COMMENTS);

@@ -41,8 +41,8 @@ export const whyView = (page, why) => {
     ${why.answer ? answerView(why.answer) : html`<p class="empty">${why.author} has not posted.</p>`}`;
 };
 
-const answerView = ({ reader, verdict, findings }) => html`
+const answerView = ({ reader, verdict, findings, rankings = [] }) => html`
   <p class="verdict" role="status">${reader} ${VERDICTS[verdict]}</p>
-  <ol class="findings">${findings.map(({ rule, holds, detail }) => html`
+  <ol class="findings">${[...findings, ...rankings].map(({ rule, holds, detail }) => html`
     <li class=${holds ? nothing : "stops"}><b aria-label=${holds ? "holds" : "does not hold"}>${holds ? "✓" : "✗"}</b> <span><small>${rule}</small><br />${detail}</span></li>`)}
   </ol>`;

@@ -29,6 +29,8 @@ pub(crate) struct Shown {
     around: Around,
     /// What a repost shows of its original; `None` for any other item, and for an original.
     original: Option<ShownOriginal>,
+    /// Whether it stands before all others on the profile of its author.
+    pinned: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +43,11 @@ impl Shown {
     /// The item without what stands around it.
     pub(crate) fn item(&self) -> &Item {
         &self.item
+    }
+
+    /// It stands before all others on this page.
+    pub(crate) fn pin(&mut self) {
+        self.pinned = true;
     }
 
     /// The original that is shown with it, if there is one.
@@ -91,7 +98,7 @@ pub(crate) async fn join(
     let around: HashMap<ItemId, Around> = ids.into_iter().zip(around).collect();
     let show = |item: Arc<Item>, original| {
         let around = around.get(&item.id).cloned().unwrap_or_default();
-        Shown { item, around, original }
+        Shown { item, around, original, pinned: false }
     };
     let original = |of: ItemId| match here(originals.get(&of)) {
         Some(item) => ShownOriginal::Here(Box::new(show(item.clone(), None))),
@@ -146,16 +153,17 @@ fn fits(items: &[Shown], cut: usize) -> usize {
 
 impl Serialize for Shown {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        if self.around.is_empty() && self.original.is_none() {
+        if self.around.is_empty() && self.original.is_none() && !self.pinned {
             return self.item.serialize(s);
         }
-        let Self { item, around: Around { counts, own, comments }, original } = self;
-        let ref_gone = matches!(original, Some(ShownOriginal::Gone));
-        Joined { item, counts: Counts(counts, *comments), own, ref_item: self.original(), ref_gone }.serialize(s)
+        let Self { item, around: Around { counts, own, comments }, original, pinned } = self;
+        let (pinned, ref_gone) = (*pinned, matches!(original, Some(ShownOriginal::Gone)));
+        Joined { item, counts: Counts(counts, *comments), own, ref_item: self.original(), ref_gone, pinned }
+            .serialize(s)
     }
 }
 
-/// An item around which something stands.
+/// An item around which something stands, or that is pinned.
 #[derive(Serialize)]
 struct Joined<'a> {
     #[serde(flatten)]
@@ -168,6 +176,8 @@ struct Joined<'a> {
     ref_item: Option<&'a Shown>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     ref_gone: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pinned: bool,
 }
 
 /// The name of the number of comments among the counts. No kind of reaction has it.

@@ -15,7 +15,9 @@ async function start(t) {
   const server = await Server.start(t, { config: '[gateway]\ncommands_per_sec = 1000\n[feeds.likes]\nkinds = ["like"]\n[feeds.picks]\nranked = true\n[search]\nfields = ["text"]\n' });
   await server.follow("bob", "ann");
   await server.page("bob");
-  for (let n = 0; n < 5; n += 1) await server.publish("ann", { text: `${SECRET} ${n}` });
+  const posts = [];
+  for (let n = 0; n < 5; n += 1) posts.push(await server.publish("ann", { text: `${SECRET} ${n}` }));
+  await server.call("PUT", `/v1/users/ann/pins/${posts[2].id}`);
   const direct = await server.publish("ann", { text: SECRET }, { audience: { users: ["bob"] }, foreign_id: "secret" });
   await server.call("PUT", "/v1/users/bob/muted/eve");
   await server.call("PUT", "/v1/users/bob/lists/close/eve");

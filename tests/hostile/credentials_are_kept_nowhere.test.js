@@ -35,6 +35,8 @@ test("no credential is in the log at its most talkative, nor in the store", asyn
     await server.request("POST", "/v1/items", { author: "bob", body: 1, token }, { token: server.key });
     await server.request("PUT", `/v1/users/ann/feeds/${token.slice(0, 60)}/ranking`, [{ id: token, rank: 1 }], { token: server.key });
     await server.request("PUT", "/v1/users/ann/feeds/picks/ranking", [{ id: token, rank: 1 }], { token: server.key });
+    await server.request("PUT", `/v1/users/ann/pins/${token.slice(0, 60)}`, undefined, { token: server.key });
+    await server.request("PUT", `/v1/users/${token.slice(0, 60)}/pins/foreign:${token}`, undefined, { token: server.key });
     await fetch(`${server.url}/connection/websocket?token=${token}&access_token=${server.key}`).then((answer) => answer.text());
   }
   // Tokens by WebSocket: in connect, in refresh, and in fields where no token belongs.

@@ -64,17 +64,19 @@ test("hostile bodies go out on one line each and come in again as what they were
   assert.equal((await to.call("GET", "/v1/authors/mallory")).class, "auto");
 });
 
-test("s9: lists and audiences go out and come in again, and a narrowed item is shown to the same readers", async (t) => {
+test("s9: lists, audiences and pins go out and come in again, and a narrowed item is shown to the same readers", async (t) => {
   const [from, to] = [await Server.start(t), await Server.start(t)];
   for (const reader of ["inside", "outside"]) await from.follow(reader, "ann");
   for (const list of ["close", "a:b@c"]) await from.call("PUT", `/v1/users/ann/lists/${list}/inside`);
   const narrowed = (text) => from.publish("ann", { text }, { audience: { lists: ["close"] } });
   const [kept, gone] = [await narrowed("kept"), await narrowed("gone")];
+  for (const { id } of [gone, kept]) await from.call("PUT", `/v1/users/ann/pins/${id}`);
   await from.call("DELETE", `/v1/items/${gone.id}`);
   const lines = await exported(from);
   const of = (type) => lines.map((line) => JSON.parse(line)).filter((line) => line.type === type);
   assert.deepEqual(of("item").map(({ id, audience }) => [id, audience]), [[kept.id, ["inside"]], [gone.id, ["inside"]]]);
   assert.equal(of("listed").length, 2);
+  assert.deepEqual(of("pins"), [{ type: "pins", user: "ann", items: [kept.id] }]);
 
   const resumed = [];
   for (let cursor = ""; ; ) {

@@ -53,6 +53,55 @@ test("s13: a stranger, a follower and who is blocked see a profile each in their
   }
 });
 
+test("s13: pinned items stand first on a profile, and a user who scrolls sees each item once whatever is pinned meanwhile", async (t) => {
+  const server = await Home.start(t);
+  await server.follow("friend", "ann");
+  await server.call("PUT", "/v1/users/ann/lists/close/friend");
+  const posts = [];
+  for (let n = 1; n <= 9; n += 1) {
+    const audience = n === 2 ? { audience: { lists: ["close"] } } : {};
+    posts.push(await server.publish("ann", { text: `post ${n}` }, { foreign_id: `post:${n}`, ...audience }));
+  }
+  const pin = (n, method = "PUT") => server.call(method, `/v1/users/ann/pins/foreign:post%3A${n}`);
+  const first = async (viewer) => {
+    const { items } = await server.call("GET", `/v1/users/ann/outbox?viewer=${viewer}`);
+    return items.filter(({ pinned }) => pinned).map(({ body }) => body.text);
+  };
+  for (const n of [4, 2]) await pin(n);
+  const others = (...not) => numbers(9, 1).filter((text) => !not.includes(text));
+  const friend = { token: await server.token("friend") };
+  for (const options of [{}, friend]) {
+    assert.deepEqual((await walk(server, "friend", options)).texts, ["post 2", "post 4", ...others("post 2", "post 4")]);
+  }
+  assert.deepEqual((await walk(server, "stranger")).texts, ["post 4", ...others("post 2", "post 4")], "a pin shows nobody what is for others");
+  assert.deepEqual((await walk(server, "stranger", { token: await server.token("stranger") })).texts, []);
+
+  const meanwhile = async (page) => {
+    if (page === 1) await pin(4, "DELETE");
+    if (page === 1) await pin(3);
+  };
+  assert.deepEqual((await walk(server, "friend", { between: meanwhile })).texts, ["post 2", "post 4", ...others("post 2", "post 4")]);
+  assert.deepEqual(await first("friend"), ["post 3", "post 2"]);
+  await server.call("PUT", "/v1/users/friend/muted/ann");
+  assert.deepEqual(await first("friend"), [], "and nothing beyond a shield");
+  await server.call("DELETE", "/v1/users/friend/muted/ann");
+
+  await server.call("PATCH", `/v1/items/${posts[2].id}`, { body: { text: "post 3, edited" }, rank: 1 });
+  for (const n of [5, 6, 7]) await pin(n);
+  const full = await server.request("PUT", "/v1/users/ann/pins/foreign:post%3A8");
+  assert.deepEqual([full.status, full.body.detail.includes("5 other items are pinned")], [409, true], JSON.stringify(full.body));
+  await server.call("DELETE", `/v1/items/${posts[5].id}`);
+  await pin(8);
+  const wanted = ["post 8", "post 7", "post 5", "post 3, edited", "post 2"];
+  assert.deepEqual(await first("friend"), wanted);
+  await server.kill();
+  await server.start();
+  assert.deepEqual(await first("friend"), wanted, "after a crash too");
+  const exported = await fetch(`${server.url}/v1/export`, { headers: { authorization: `Bearer ${server.key}` } });
+  const lines = (await exported.text()).split("\n").filter((line) => line.includes('"type":"pins"'));
+  assert.deepEqual(lines.map((line) => JSON.parse(line)), [{ type: "pins", user: "ann", items: [8, 7, 5, 3, 2].map((n) => posts[n - 1].id) }]);
+});
+
 test("s13: what was deleted or edited shows so at once, and own is the viewer's", async (t) => {
   const server = await Home.start(t);
   await server.follow("bob", "ann");

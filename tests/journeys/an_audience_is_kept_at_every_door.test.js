@@ -23,14 +23,21 @@ const DOORS = [
   "/v1/users/{user}/feed",
 ];
 
-/** Who asks, and whether the item is for them. */
-const READERS = { stranger: false, blocked: false, muting: false, outside: false, left: false, inside: true };
+/** Who asks, and whether the item is for them. In the ranking of `ranked` stands all that ann publishes. */
+const READERS = { stranger: false, ranked: false, blocked: false, muting: false, outside: false, left: false, inside: true };
+
+/** The ranked feed of these tests. */
+const PICKS = "[feeds.picks]\nranked = true\n";
+
+/** Puts these items into the ranking of a reader, and nothing else. */
+const rank = (server, reader, ids) =>
+  server.call("PUT", `/v1/users/${reader}/feeds/picks/ranking`, ids.map((id, nth) => ({ id, rank: -nth })));
 
 const comments = (id, more = "") => `/v1/items/${id}/comments${more}`;
 
 /** Ann's followers, and her list of close friends: all but `outside`, and with two who follow her no longer, or not yet. */
 async function start(t) {
-  const server = await Home.start(t, { config: '[search]\nfields = ["text"]\n[feeds.likes]\nkinds = ["like"]\n' });
+  const server = await Home.start(t, { config: '[search]\nfields = ["text"]\n[feeds.likes]\nkinds = ["like"]\n' + PICKS });
   for (const reader of ["blocked", "muting", "outside", "left", "inside"]) await server.follow(reader, "ann");
   for (const reader of Object.keys(READERS)) await server.follow(reader, "rae");
   const members = Object.keys(READERS).filter((reader) => reader !== "outside");
@@ -54,7 +61,8 @@ async function publish(server) {
   return { id, comment, repost, open };
 }
 
-/** Asks every GET route that a reader's token opens. Answers which of them have shown the secret. */
+/** Asks every GET route that a reader's token opens. Answers which of them have shown the secret: the item, or what is
+ * around it. */
 async function ask(server, reader, position, { id, comment, repost }) {
   const token = await server.token(reader);
   const document = await server.call("GET", "/openapi.json");
@@ -64,6 +72,7 @@ async function ask(server, reader, position, { id, comment, repost }) {
     "/v1/search/items": [{ q: SECRET }, { q: "news", author: "ann" }, { q: SECRET, viewer: reader }],
     "/v1/search/users": [{ q: SECRET }],
     "/v1/users/{user}/changes": [{ ...position, limit: 100 }],
+    "/v1/users/{user}/feed": [{}, { name: "picks" }],
   };
   const shown = new Set();
   let asked = 0;
@@ -80,9 +89,14 @@ async function ask(server, reader, position, { id, comment, repost }) {
   assert.ok(asked >= 15, `the document has the routes: ${asked}`);
   const by_key = await server.request("GET", "/v1/items/foreign:key-1", undefined, { token });
   assert.equal(by_key.status === 200, shown.has("/v1/items/{id}"), `${reader} by the backend's key`);
-  const profile = async (as) => JSON.stringify((await server.call("GET", `/v1/users/ann/outbox?viewer=${reader}`, undefined, as)).items);
-  for (const as of [{ token }, {}]) assert.equal((await profile(as)).includes(SECRET), shown.has("/v1/items/{id}"), `${reader} by the profile`);
   return [...shown].sort();
+}
+
+/** Whether ann's profile shows the secret: to a reader's token, and to a backend that asks for the reader. */
+async function profile(server, reader) {
+  const token = await server.token(reader);
+  const items = async (as) => (await server.call("GET", `/v1/users/ann/outbox?viewer=${reader}`, undefined, as)).items;
+  return [JSON.stringify(await items({ token })).includes(SECRET), JSON.stringify(await items({})).includes(SECRET)];
 }
 
 /** What a reader may say of the item, in the reader's own name: 404 to whom it is not shown. */
@@ -119,6 +133,7 @@ test("s9: every door shows a narrowed item to a follower in its audience, and to
   await server.call("PUT", "/v1/users/ann/blocked/blocked");
   await server.call("PUT", "/v1/users/muting/muted/ann");
   await server.unfollow("left", "ann");
+  await rank(server, "ranked", [items.id, items.open]);
   await server.drained();
   await until("the search finds the item", async () => (await server.call("GET", `/v1/search/items?q=${SECRET}`)).items.length > 0);
   for (const [reader, inside] of Object.entries(READERS)) {
@@ -130,6 +145,7 @@ test("s9: every door shows a narrowed item to a follower in its audience, and to
     const before = ["blocked", "muting", "left"].includes(reader);
     const doors = changes.filter((door) => !before || door !== "/v1/users/{user}/changes");
     assert.deepEqual(doors, inside ? DOORS : [], reader);
+    assert.deepEqual(await profile(server, reader), [inside, inside], reader);
     assert.deepEqual(await say(server, reader, items), inside ? [200, 200, 201, 201] : [404, 404, 404, 404], reader);
     const { list, page, watches } = await device(phones[reader], items.id);
     assert.deepEqual([list.includes(SECRET), page.includes(SECRET), watches], [inside, inside, inside], reader);
@@ -142,6 +158,49 @@ test("s9: every door shows a narrowed item to a follower in its audience, and to
   // A repost says what it reposts; beside that, the log of a follower outside has not even the id.
   const ids = (await server.changes("outside")).map(({ item, item_id }) => item?.id ?? item_id);
   assert.deepEqual(ids.sort(), [items.repost, items.open].sort());
+});
+
+test("s11: every door opens an item for all to a reader in whose ranking it stands, until it leaves or a shield is up", async (t) => {
+  const { server, positions } = await start(t);
+  const { id } = await server.publish("ann", { text: `${SECRET} news` }, { foreign_id: "key-1" });
+  const { id: comment } = await server.call("POST", comments(id), { author: "inside", body: { text: `${SECRET} words` } });
+  await server.call("PUT", `/v1/items/${id}/reactions/like/${SECRET}-fan`);
+  const { id: other } = await server.publish("eve", { text: "another item" });
+  await server.call("PUT", "/v1/users/ann/blocked/blocked");
+  await server.call("PUT", "/v1/users/muting/muted/ann");
+  await server.unfollow("left", "ann");
+  await server.drained();
+  await until("the search finds the item", async () => (await server.call("GET", `/v1/search/items?q=${SECRET}`)).items.length > 0);
+  const items = { id, comment, repost: other };
+  const asked = async (reader) => {
+    const open = (await ask(server, reader, positions[reader], items)).filter((door) => !door.endsWith("/changes"));
+    const { watches } = await device(await Phone.open(t, server, reader), id);
+    return { open, said: await say(server, reader, items), watches };
+  };
+  const closed = { open: [], said: [404, 404, 404, 404], watches: false };
+  const open = { open: DOORS.filter((door) => !door.endsWith("/changes")), said: [200, 200, 201, 201], watches: true };
+  for (const reader of ["stranger", "blocked", "muting", "left"]) {
+    assert.deepEqual(await asked(reader), closed, `${reader} before it is ranked`);
+    await rank(server, reader, [id]);
+  }
+  await server.drained();
+  for (const reader of ["stranger", "left"]) {
+    assert.deepEqual(await asked(reader), open, reader);
+    assert.deepEqual(await profile(server, reader), [false, true], "to a token the profile opens by a follow alone");
+  }
+  for (const reader of ["blocked", "muting"]) assert.deepEqual(await asked(reader), closed, `${reader}: a shield is up`);
+  assert.deepEqual(await asked("ranked"), closed, "nothing stands in the ranking of this reader");
+
+  const phone = await Phone.open(t, server, "stranger", { device: "watching" });
+  const watch = phone.client.newSubscription(`item:${id}`);
+  const ended = new Promise((done) => watch.on("unsubscribed", ({ code }) => done(code)));
+  const begun = new Promise((done) => watch.on("subscribed", done));
+  watch.subscribe();
+  await begun;
+  await rank(server, "stranger", [other]);
+  assert.equal(await ended, 2001, "it has left the ranking");
+  await server.drained();
+  assert.deepEqual(await asked("stranger"), closed);
 });
 
 test("s9: what a device gets live, another gets that was away, and an edit and a delete reach the same", async (t) => {

@@ -18,9 +18,9 @@ use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs,
     Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
-    Notifications, Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Rankings,
-    Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write,
-    Writes, Written,
+    Notifications, Outbox, Outboxes, Outstanding, People, Pins, PullHead, PushDevice, PushDevices, PushNotices,
+    Rankings, Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status,
+    Transfer, Write, Writes, Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
@@ -29,7 +29,7 @@ use feedgate_common::around::{
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{self, Erasure, Mark, Removed, Stage, Traces};
 use feedgate_common::error::Result;
-use feedgate_common::graph::Shield;
+use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ids::ListName;
 use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
@@ -37,6 +37,7 @@ use feedgate_common::inboxes::{
 use feedgate_common::notify::lines::{Line, Member};
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
+use feedgate_common::pins::{NotPinned, Pin};
 use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
@@ -243,9 +244,29 @@ impl Rankings for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.ranking(key).await
     }
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+        self.gate.wait().await;
+        self.store.ranked(asked).await
+    }
     async fn renew_rankings(&self, now: Millis, limit: usize) -> Result<Renewed> {
         self.gate.wait().await;
         self.store.renew_rankings(now, limit).await
+    }
+}
+
+#[async_trait]
+impl Pins for Gated<dyn Archive> {
+    async fn pin(&self, user: UserNo, item: ItemId) -> Result<std::result::Result<bool, NotPinned>> {
+        self.gate.wait().await;
+        self.store.pin(user, item).await
+    }
+    async fn unpin(&self, user: UserNo, item: ItemId) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.unpin(user, item).await
+    }
+    async fn pins(&self, user: UserNo) -> Result<Vec<Pin>> {
+        self.gate.wait().await;
+        self.store.pins(user).await
     }
 }
 

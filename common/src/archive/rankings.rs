@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 
 use crate::error::Result;
+use crate::graph::Shields;
 use crate::ranking::{NoSuchItem, Ranked, Renewed};
-use crate::{DisplayKey, InboxKey, Millis};
+use crate::{DisplayKey, InboxKey, ItemId, Millis, UserNo};
 
 /// Keeps for each reader and feed the [ranking](crate::ranking) that stands in it. It is addressed to the reader,
 /// item by item, so [`Content`](super::Content) answers it like direct items.
@@ -22,6 +23,11 @@ pub trait Rankings: Send + Sync + 'static {
 
     /// The ranking of a feed, the greatest key first, without items that were deleted.
     async fn ranking(&self, key: InboxKey) -> Result<Vec<DisplayKey>>;
+
+    /// Gives those of the readers and items of which the item stands in a ranking of the reader, in whatever feed, each
+    /// once and in no order; and the shields that are up on the reader's edge to the author. One read, however many are
+    /// asked about. It shows every ranking and every shield that was answered before.
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>>;
 
     /// Brings edits and deletes of items to rankings that hold them, at most `limit` rankings of one item: an update
     /// or a delete is addressed to the reader, and a deleted item leaves the ranking. The edit or the delete has left

@@ -25,7 +25,7 @@ pub use original::{Original, Viewer, originals_of, shows_original};
 pub use reaction::{
     KIND_MAX_BYTES, KINDS_MAX, Place, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind, newest_of, place_after,
 };
-pub use sight::{Reach, seen_by, sees, who_sees};
+pub use sight::{Reach, brought_to, opens, seen_by, sees, who_sees};
 
 /// What stands around one item, as one viewer sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

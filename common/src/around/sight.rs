@@ -2,20 +2,23 @@
 //! those that stand.
 //!
 //! ```text
-//!   for the followers          the reader follows the author, and no shield is up between the two
-//!   narrowed to an audience    the same, and the audience has the reader
+//!   for the followers          the reader follows the author, or it stands in a ranking of the reader; no shield is up
+//!   narrowed to an audience    the reader follows the author, no shield is up, and the audience has the reader
 //!   for named readers          the reader is one of them, and no block is up
 //!   one's own                  always
 //! ```
 //!
-//! A backend sees all.
+//! A backend sees all. A ranking opens an item as a repost [shows](super::shows_original) it, and so nothing that is
+//! for some readers alone.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::archive::{Audiences, Graph, Items, Outboxes};
+use super::original::shows_original;
+use crate::archive::{Audiences, Graph, Items, Outboxes, Rankings};
 use crate::error::Result;
-use crate::{Archive, Item, UserNo};
+use crate::graph::Shields;
+use crate::{Archive, Item, ItemId, UserNo};
 
 /// For whom an item is, and whether a user is among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +42,8 @@ impl Reach {
     }
 }
 
-/// Whether a reader sees an item that lives. `own` says that the reader is its author, and `follows` that the reader's
-/// edge to the author is in effect.
+/// Whether an item that lives comes to a reader by a follow, by its audience or by name. `own` says that the reader is
+/// its author, and `follows` that the reader's edge to the author is in effect.
 pub fn sees(own: bool, follows: bool, reach: Reach) -> bool {
     own || match reach {
         Reach::Followers => follows,
@@ -49,15 +52,35 @@ pub fn sees(own: bool, follows: bool, reach: Reach) -> bool {
     }
 }
 
-/// The items of `found` that the reader sees, with `None` for the others: at most two reads of the store. A reader that
-/// was never named is `None`.
+/// Whether a ranking opens an item that stands in it to its reader, who does not follow the author. `shields` are those
+/// on the reader's edge to the author.
+pub fn opens(shields: Shields, reach: Reach) -> bool {
+    reach == Reach::Followers && shows_original(false, (false, shields), reach)
+}
+
+/// The items of `found` that the reader sees, with `None` for the others: at most three reads of the store, and one if
+/// the reader follows all authors. A reader that was never named is `None`.
 pub async fn seen_by(
-    archive: &(impl Items + Graph + ?Sized),
+    archive: &(impl Items + Graph + Rankings + ?Sized),
     reader: Option<UserNo>,
     found: Vec<Option<Arc<Item>>>,
 ) -> Result<Vec<Option<Arc<Item>>>> {
     // A user that was never named follows nobody, and nothing is addressed to it.
     let Some(me) = reader else { return Ok(vec![None; found.len()]) };
+    let brought = brought_to(archive, me, &found).await?;
+    let unseen = found.iter().flatten().filter(|item| !brought.contains(&item.id)).map(|item| (me, &**item));
+    let opened = opened(archive, unseen).await?;
+    let is_seen = |item: &Arc<Item>| brought.contains(&item.id) || opened.contains(&(me, item.id));
+    Ok(found.into_iter().map(|item| item.filter(is_seen)).collect())
+}
+
+/// Those of the items that the feeds of their kinds hold for the reader: what the reader [sees](sees) without rankings.
+/// At most two reads of the store.
+pub async fn brought_to(
+    archive: &(impl Items + Graph + ?Sized),
+    me: UserNo,
+    found: &[Option<Arc<Item>>],
+) -> Result<HashSet<ItemId>> {
     let (mut authors, mut chosen) = (BTreeSet::new(), Vec::new());
     for item in found.iter().flatten().filter(|item| item.author_no != me) {
         if item.direct || item.narrowed {
@@ -70,15 +93,34 @@ pub async fn seen_by(
     let authors = Vec::from_iter(authors);
     let follows = if authors.is_empty() { vec![] } else { archive.followees_among(me, &authors).await? };
     let addressed = if chosen.is_empty() { vec![] } else { archive.addressed(me, &chosen).await? };
-    let seen = |item: &Arc<Item>| {
+    let is_brought = |item: &&Arc<Item>| {
         let reach = Reach::of(item, addressed.contains(&item.id));
         sees(item.author_no == me, follows.contains(&item.author_no), reach)
     };
-    Ok(found.into_iter().map(|item| item.filter(seen)).collect())
+    Ok(found.iter().flatten().filter(is_brought).map(|item| item.id).collect())
+}
+
+/// Those of the readers and items that rankings open: one read of the store, and none if there is nothing that a
+/// ranking could open.
+async fn opened(
+    archive: &(impl Rankings + ?Sized),
+    unseen: impl Iterator<Item = (UserNo, &Item)>,
+) -> Result<HashSet<(UserNo, ItemId)>> {
+    let reach: HashMap<(UserNo, ItemId), Reach> = unseen
+        .map(|(reader, item)| ((reader, item.id), Reach::of(item, false)))
+        .filter(|(_, reach)| opens(Shields(0), *reach))
+        .collect();
+    if reach.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let asked: Vec<_> = reach.keys().copied().collect();
+    let ranked = archive.ranked(&asked).await?.into_iter();
+    Ok(ranked.filter(|(pair, shields)| opens(*shields, reach[pair])).map(|(pair, _)| pair).collect())
 }
 
 /// Gives which of `readers` see the item, in no order. The item must live. This takes one read of the store for all
-/// readers, and two if it is narrowed; for an item that is for named readers it takes one read for each.
+/// readers, and two if it is narrowed or some do not follow. For an item that is for named readers it takes one read
+/// for each.
 pub async fn who_sees(archive: &dyn Archive, item: &Item, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     let mut seeing = vec![];
     if item.direct {
@@ -94,18 +136,27 @@ pub async fn who_sees(archive: &dyn Archive, item: &Item, readers: &[UserNo]) ->
     let following: HashSet<UserNo> =
         Outboxes::followers_among(archive, item.author_no, readers).await?.into_iter().collect();
     let audience = if item.narrowed { Audiences::audience(archive, item.id).await? } else { vec![] };
+    let mut others = vec![];
     for reader in readers {
         let reach = Reach::of(item, audience.binary_search(reader).is_ok());
-        if sees(item.author_no == *reader, following.contains(reader), reach) {
-            seeing.push(*reader);
-        }
+        let sees = sees(item.author_no == *reader, following.contains(reader), reach);
+        if sees { &mut seeing } else { &mut others }.push(*reader);
     }
+    let opened = opened(archive, others.into_iter().map(|reader| (reader, item))).await?;
+    seeing.extend(opened.into_iter().map(|(reader, _)| reader));
     Ok(seeing)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use futures_util::FutureExt as _;
+
     use super::*;
+    use crate::ranking::{NoSuchItem, Ranked, Renewed};
+    use crate::{Body, DisplayKey, InboxKey, Millis};
 
     #[test]
     fn a_follow_shows_no_item_for_named_readers_and_ones_own_is_always_seen() {
@@ -120,5 +171,77 @@ mod tests {
     fn s9_a_narrowed_item_is_seen_by_a_follower_in_its_audience_alone() {
         assert!(sees(false, true, Reach::Narrowed(true)));
         assert!(!sees(false, true, Reach::Narrowed(false)) && !sees(false, false, Reach::Narrowed(true)));
+    }
+
+    #[test]
+    fn s11_a_ranking_opens_what_is_for_all_followers_and_is_behind_no_shield() {
+        assert!(opens(Shields(0), Reach::Followers));
+        for shield in [Shields::MUTED, Shields::HIDDEN, Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
+            assert!(!opens(shield, Reach::Followers), "{shield:?}");
+        }
+        for reach in [Reach::Narrowed(true), Reach::Narrowed(false), Reach::Named(true), Reach::Named(false)] {
+            assert!(!opens(Shields(0), reach), "{reach:?} says who sees it");
+        }
+    }
+
+    /// Items with an even number stand in rankings of all readers; item 4 is behind a mute. It counts its reads.
+    struct Store(AtomicUsize);
+
+    #[async_trait]
+    impl Rankings for Store {
+        async fn rank(
+            &self,
+            _: InboxKey,
+            _: &[DisplayKey],
+            _: Millis,
+        ) -> Result<std::result::Result<Ranked, NoSuchItem>> {
+            unreachable!("nothing is written")
+        }
+        async fn ranking(&self, _: InboxKey) -> Result<Vec<DisplayKey>> {
+            unreachable!("no ranking is read as a whole")
+        }
+        async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            let shields = |item: ItemId| if item.0 == 4 { Shields::MUTED } else { Shields(0) };
+            Ok(asked.iter().filter(|(_, item)| item.0 % 2 == 0).map(|pair| (*pair, shields(pair.1))).collect())
+        }
+        async fn renew_rankings(&self, _: Millis, _: usize) -> Result<Renewed> {
+            unreachable!("nothing is written")
+        }
+    }
+
+    fn item(id: u64) -> Item {
+        Item {
+            id: ItemId(id),
+            author: "ann".parse().unwrap(),
+            author_no: UserNo(1),
+            kind: None,
+            foreign_id: None,
+            repost_of: None,
+            body: Body::parse("1".to_owned()).unwrap(),
+            published_at: 1,
+            rank: 1,
+            direct: false,
+            narrowed: false,
+            version: 1,
+            outbox_seq: 1,
+        }
+    }
+
+    /// Which of the items rankings open to reader 2, and how many reads that takes.
+    fn opened_to_2(items: &[Item]) -> (Vec<u64>, usize) {
+        let store = Store(AtomicUsize::new(0));
+        let asked = opened(&store, items.iter().map(|item| (UserNo(2), item)));
+        let found = asked.now_or_never().expect("the store answers at once").unwrap();
+        let ids: BTreeSet<u64> = found.into_iter().map(|(_, item)| item.0).collect();
+        (Vec::from_iter(ids), store.0.into_inner())
+    }
+
+    #[test]
+    fn s11_rankings_are_asked_once_for_all_items_and_not_where_they_open_nothing() {
+        assert_eq!(opened_to_2(&[]), (vec![], 0), "what is seen otherwise is not asked about");
+        assert_eq!(opened_to_2(&[1, 2, 3, 4, 6].map(item)), (vec![2, 6], 1), "item 4 is behind a mute");
+        let some = [Item { narrowed: true, ..item(2) }, Item { direct: true, ..item(6) }];
+        assert_eq!(opened_to_2(&some), (vec![], 0));
     }
 }

@@ -51,7 +51,7 @@ pub use news::TakenIn;
 pub use order::first_log;
 pub use page::{Page, Pages, Saw, Sight, living};
 pub use people::{Cards, cards_of, people_of};
-pub use profile::profile;
+pub use profile::{pinned, profile};
 pub use search::{FoundItems, Seeing, find_items};
 pub use write::{Publisher, jobs_of};
 

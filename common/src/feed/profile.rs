@@ -1,10 +1,11 @@
-//! A page of a profile: what an author has published to one feed, as somebody may see it.
+//! A page of a profile: what an author has published to one feed, as somebody may see it. What is pinned stands before
+//! the first page, and on no page behind it.
 
 use std::sync::Arc;
 
 use super::limit::{FETCH, Limit, Stretch};
 use super::search::Seeing;
-use crate::archive::Items;
+use crate::archive::{Items, Pins};
 use crate::error::Result;
 use crate::{DisplayKey, FeedId, Item, ItemId, UserNo};
 
@@ -12,24 +13,40 @@ use crate::{DisplayKey, FeedId, Item, ItemId, UserNo};
 /// next one goes on.
 const LOOKED_AT: usize = 500;
 
-/// The items of `author` in `feed` strictly below `before` that live and may be seen, newest first, until `page` is full;
-/// and below which key to go on: `None` if everything was looked at, and only then. If an item is deleted between the
-/// read of the list and the read of the item, the next one takes its place. Fails if a store does.
+/// The items that `author` has pinned on the profile of `feed`, those that live and may be seen, in their order. Two
+/// reads of the store, or one if none is pinned. Fails if the store does.
+pub async fn pinned(
+    archive: &(impl Pins + ?Sized),
+    (author, feed): (UserNo, FeedId),
+    seeing: &dyn Seeing,
+) -> Result<Vec<Arc<Item>>> {
+    let pins = archive.pins(author).await?;
+    let ids: Vec<ItemId> = pins.iter().filter(|pin| pin.feed == feed).map(|pin| pin.item).collect();
+    let seen = if ids.is_empty() { vec![] } else { seeing.of(&ids).await? };
+    Ok(seen.into_iter().flatten().collect())
+}
+
+/// The items of `author` in `feed` strictly below `before` that live and may be seen, newest first and without those of
+/// `shown`, until `page` is full; and below which key to go on: `None` if everything was looked at, and only then. If
+/// an item is deleted between the read of the list and the read of the item, the next one takes its place. Fails if a
+/// store does.
 pub async fn profile(
     archive: &(impl Items + ?Sized),
     (author, feed): (UserNo, FeedId),
     seeing: &dyn Seeing,
     mut before: Option<DisplayKey>,
     page: Limit,
+    shown: &[ItemId],
 ) -> Result<(Vec<Arc<Item>>, Option<DisplayKey>)> {
     let (mut stretch, mut looked) = (Stretch::new(page), 0);
     while looked < LOOKED_AT {
         // Where some may not be seen, there may be many more of them.
-        let asked = if looked == 0 { stretch.wants() } else { FETCH };
+        let asked = if looked == 0 { stretch.wants() + shown.len() } else { FETCH };
         let keys = archive.profile(author, feed, before, asked).await?;
-        let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
+        let left: Vec<DisplayKey> = keys.iter().filter(|key| !shown.contains(&key.item)).copied().collect();
+        let ids: Vec<ItemId> = left.iter().map(|key| key.item).collect();
         let seen = if ids.is_empty() { vec![] } else { seeing.of(&ids).await? };
-        stretch.extend(seen.into_iter().zip(&keys).filter_map(|(item, key)| Some(item?.at(*key))));
+        stretch.extend(seen.into_iter().zip(left).filter_map(|(item, key)| Some(item?.at(key))));
         if stretch.is_cut() || keys.len() < asked {
             return Ok(stretch.finish());
         }
@@ -115,14 +132,19 @@ mod tests {
         })
     }
 
-    /// The lengths of all pages of `limit`, after a check that together they hold each item that may be seen, once and in
-    /// order; and the most reads that a page has taken.
     fn walk(count: u64, hidden: RangeInclusive<u64>, limit: usize) -> (Vec<usize>, usize) {
+        walk_without(&[], count, hidden, limit)
+    }
+
+    /// The lengths of all pages of `limit`, after a check that together they hold each item that may be seen and was
+    /// not shown before, once and in order; and the most reads that a page has taken.
+    fn walk_without(shown: &[u64], count: u64, hidden: RangeInclusive<u64>, limit: usize) -> (Vec<usize>, usize) {
+        let shown: Vec<ItemId> = shown.iter().map(|id| ItemId(*id)).collect();
         let store = Store { count, hidden, reads: AtomicUsize::new(0) };
         let (mut all, mut pages, mut most, mut before) = (vec![], vec![], 0, None);
         loop {
             store.reads.store(0, Ordering::SeqCst);
-            let page = profile(&store, (ANN, FeedId::MAIN), &store, before, limit.into());
+            let page = profile(&store, (ANN, FeedId::MAIN), &store, before, limit.into(), &shown);
             let (items, next) = page.now_or_never().expect("the store answers at once").unwrap();
             most = most.max(store.reads.load(Ordering::SeqCst));
             assert!(items.len() <= limit);
@@ -133,7 +155,8 @@ mod tests {
                 break;
             }
         }
-        let wanted: Vec<u64> = (1..=count).rev().filter(|id| !store.hidden.contains(id)).collect();
+        let is_wanted = |id: &u64| !store.hidden.contains(id) && !shown.contains(&ItemId(*id));
+        let wanted: Vec<u64> = (1..=count).rev().filter(is_wanted).collect();
         assert_eq!(all, wanted);
         (pages, most)
     }
@@ -145,6 +168,13 @@ mod tests {
         assert_eq!(walk(60, 25..=45, 20).0, [20, 19]);
         assert_eq!(walk(40, 1..=20, 20).0, [20], "what may not be seen is no next page");
         assert_eq!(walk(0, 0..=0, 20).0, [0]);
+    }
+
+    #[test]
+    fn s13_what_was_shown_before_is_on_no_page_and_costs_no_read() {
+        assert_eq!(walk_without(&[50, 45, 1], 50, 0..=0, 20), (vec![20, 20, 7], 1));
+        assert_eq!(walk_without(&[3, 2, 1], 3, 0..=0, 20), (vec![0], 1));
+        assert_eq!(walk_without(&[21, 20], 40, 31..=40, 20).0, [20, 8]);
     }
 
     #[test]

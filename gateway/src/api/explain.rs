@@ -7,9 +7,10 @@ use axum::extract::State;
 use feedgate_common::archive::Below;
 use feedgate_common::around::Reach;
 use feedgate_common::change::Route;
-use feedgate_common::explain::{Door, Evidence, Finding, Place, Verdict, explain};
+use feedgate_common::explain::{Door, Evidence, Finding, Place, Verdict, explain, explain_ranking};
 use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::Log;
+use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Archive, DisplayKey, InboxKey, Item, ItemId, Op, UserId, UserNo};
 use serde::Serialize;
 
@@ -29,6 +30,9 @@ pub(super) struct Answer {
     verdict: Verdict,
     /// The rules in their order, up to the one that decides.
     findings: Vec<Finding>,
+    /// Of each ranking of the reader in which the item stands, whether it shows the item.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rankings: Vec<Finding>,
 }
 
 /// Answers `GET /v1/explain?reader=…&item=…` with a verdict and the rules that lead to it.
@@ -46,8 +50,7 @@ pub(super) async fn read(
     let item = item.ok_or_else(|| {
         Problem::new(Kind::NotFound, format!("no item {id} lives: it was deleted or never published"))
     })?;
-    let (feed, verdict, findings) = found(&feeds, &*archive, &reader, no, &item).await?;
-    Ok(Json(Answer { reader, item: id, feed, verdict, findings }))
+    Ok(Json(found(&feeds, &*archive, &reader, no, &item).await?))
 }
 
 /// A parameter that has to be there.
@@ -63,7 +66,7 @@ async fn found(
     reader: &UserId,
     no: UserNo,
     item: &Item,
-) -> Result<(String, Verdict, Vec<Finding>), Problem> {
+) -> Result<Answer, Problem> {
     let author = archive.author(item.author_no).await?;
     let record = match item.outbox_seq {
         0 => None,
@@ -98,7 +101,24 @@ async fn found(
         place: place(log.as_ref(), item.key()),
     };
     let (verdict, findings) = explain(&evidence);
-    Ok((evidence.feed.to_owned(), verdict, findings))
+    let rankings = rankings(feeds.named(), archive, &evidence, no).await?;
+    Ok(Answer { reader: reader.clone(), item: item.id, feed: evidence.feed.to_owned(), verdict, findings, rankings })
+}
+
+/// What is said of each ranking of the reader in which the item stands.
+async fn rankings(
+    named: &NamedFeeds,
+    archive: &dyn Archive,
+    evidence: &Evidence<'_>,
+    reader: UserNo,
+) -> Result<Vec<Finding>, Problem> {
+    let mut rankings = vec![];
+    for feed in named.ranked() {
+        let ranking = archive.ranking(InboxKey { reader, feed: feed.id }).await?;
+        let place = ranking.iter().find(|place| place.item == evidence.item.id);
+        rankings.extend(place.map(|place| explain_ranking(evidence, &feed.name, place.rank)));
+    }
+    Ok(rankings)
 }
 
 /// The number before this one; `None` before the first.

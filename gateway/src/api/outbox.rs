@@ -1,12 +1,18 @@
 //! A profile page: the items that one author has published to a feed and not deleted, newest first, as the viewer may
-//! see them.
+//! see them. Before those of the first page stands what the author has pinned.
+//!
+//! ```text
+//!   first page     pinned, then the newest    next = the last key, and what was pinned
+//!   a later page   below the key, without what was pinned then
+//! ```
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::feed::{Cards, Feeds, Limit, profile};
-use feedgate_common::{Archive, UserId};
+use feedgate_common::feed::{Cards, Feeds, Limit, pinned, profile};
+use feedgate_common::pins::PINS_MAX;
+use feedgate_common::{Archive, Body, ItemId, UserId};
 use serde::Serialize;
 
 use super::access::Caller;
@@ -19,7 +25,10 @@ use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most_with_people};
 use crate::protocol::page_json;
 
-/// A page of an outbox, strictly descending; `next` is `None` only at its end.
+/// Whatever is pinned, an answer has room for it and for one item more, each with an original.
+const _: () = assert!((PINS_MAX + 1) * 2 * Body::MAX_BYTES < ANSWER_BYTES);
+
+/// A page of an outbox, strictly descending behind what is pinned; `next` is `None` only at its end.
 #[derive(Default, Serialize)]
 struct Profile {
     items: Vec<Shown>,
@@ -43,9 +52,10 @@ pub(super) async fn page(
         None => whole(&caller, &user)?,
     };
     let feed = params.feed(feeds.named())?;
-    let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
+    let (cursor, limit) = (params.profile_cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let reader = caller.reader().is_some();
-    let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;
+    let items = limit + PINS_MAX;
+    let permit = caller.permit(most_with_people(items + 1, ANSWER_BYTES) + items * AROUND_MAX).await?;
     let Some(author) = user_no(&*archive, &user).await? else {
         return Ok(permit.answer(&Profile::default()));
     };
@@ -53,15 +63,28 @@ pub(super) async fn page(
     if !seen.opens(author).await? {
         return Ok(permit.answer(&Profile::default()));
     }
-    let page = Limit { items: limit, bytes: ANSWER_BYTES };
-    let (found, mut next) = profile(&*archive, (author, feed), &seen, before, page).await?;
+    let (mut found, before, shown) = match cursor {
+        Some((key, shown)) => (vec![], Some(key), shown),
+        None => {
+            let pinned = pinned(&*archive, (author, feed), &seen).await?;
+            let ids: Vec<ItemId> = pinned.iter().map(|item| item.id).collect();
+            (pinned, None, ids)
+        }
+    };
+    let pinned = found.len();
+    let bytes = ANSWER_BYTES - found.iter().map(|item| item.body.get().len()).sum::<usize>();
+    let page = Limit { items: limit, bytes };
+    let (newest, mut next) = profile(&*archive, (author, feed), &seen, before, page, &shown).await?;
+    found.extend(newest);
     let all = found.len();
-    let items = around::join(&*archive, feeds.onlooker(seen.viewer), found, ANSWER_BYTES).await?;
+    let mut items = around::join(&*archive, feeds.onlooker(seen.viewer), found, ANSWER_BYTES).await?;
     if items.len() < all {
         next = items.last().map(|shown| shown.item().key());
     }
+    items.iter_mut().take(pinned).for_each(Shown::pin);
     let people = authors_of(&*archive, &items).await?;
-    Ok(permit.answer(&Profile { items, next: next.map(page_json::cursor_text), people }))
+    let next = next.map(|key| page_json::profile_cursor_text(key, &shown));
+    Ok(permit.answer(&Profile { items, next, people }))
 }
 
 /// As whom the whole outbox is read; 403 for a reader unless it is the reader's own.

@@ -185,6 +185,12 @@ impl Params {
         self.get("cursor").map(|text| page_json::parse_cursor(text).map_err(refuse)).transpose()
     }
 
+    /// The parameter `cursor` of a profile: below which key the page begins, and what was pinned on the first page.
+    pub(crate) fn profile_cursor(&self) -> Result<Option<(DisplayKey, Vec<ItemId>)>, Problem> {
+        let refuse = |why| Problem::parameter("cursor", why);
+        self.get("cursor").map(|text| page_json::parse_profile_cursor(text).map_err(refuse)).transpose()
+    }
+
     /// The parameter `name`: one of the feeds, by default the main one; 404 for one that is not configured.
     pub(crate) fn feed(&self, named: &NamedFeeds) -> Result<FeedId, Problem> {
         let name = self.get("name").unwrap_or(FeedId::MAIN_NAME);

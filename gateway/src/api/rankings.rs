@@ -77,8 +77,12 @@ pub(super) async fn rank(
     key: InboxKey,
     ranking: Vec<DisplayKey>,
 ) -> error::Result<Result<Ranked, NoSuchItem>> {
+    let telling = writer.clone();
     let change = async move {
         let answer = archive.rank(key, &ranking, clock::now()).await?;
+        if answer.is_ok_and(|ranked| ranked.removed > 0) {
+            telling.narrowed(key.reader);
+        }
         // Also if nothing has changed: the caller of an earlier request may have gone before the workers were told.
         let told = if answer.is_ok() { vec![key.reader] } else { vec![] };
         Ok(Notified { answers: vec![answer], told })

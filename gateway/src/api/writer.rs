@@ -89,6 +89,11 @@ impl Writer {
         self.watches.touched(touch);
     }
 
+    /// This reader may see less: what the reader watches is asked about again.
+    pub(super) fn narrowed(&self, reader: UserNo) {
+        self.watches.narrowed([reader]);
+    }
+
     /// Waits for work in a task of its own, which goes on if this future is dropped.
     async fn to_the_end<T: Send + 'static>(
         &self,

@@ -10,11 +10,15 @@
 //!   cursor = base64url( version 1 | rank i64 | item u64 | first 4 bytes of a digest of these )
 //! ```
 //!
+//! The cursor of a profile also has the ids of what was pinned on the first page, before the digest: whatever is
+//! pinned or unpinned meanwhile, the pages that follow leave out what the first one has shown, and nothing else.
+//!
 //! A cursor is opaque: clients send it back as it came. The digest is no secret; it detects text that was never a
 //! cursor of ours, or was cut.
 
 use feedgate_common::around::Onlooker;
 use feedgate_common::feed::{Cards, Page};
+use feedgate_common::pins::PINS_MAX;
 use feedgate_common::{Archive, DisplayKey, ItemId, Position, error};
 use serde::Serialize;
 
@@ -67,19 +71,39 @@ impl PageJson {
 
 /// The text of a cursor whose page begins strictly below `key`.
 pub(crate) fn cursor_text(key: DisplayKey) -> String {
-    let mut bytes = Vec::with_capacity(KEY_LEN + 4);
+    profile_cursor_text(key, &[])
+}
+
+/// The text of a cursor of a profile whose page begins strictly below `key`, and on whose first page these were pinned.
+pub(crate) fn profile_cursor_text(key: DisplayKey, pinned: &[ItemId]) -> String {
+    let mut bytes = Vec::with_capacity(KEY_LEN + 8 * pinned.len() + 4);
     bytes.push(VERSION);
     bytes.extend(key.rank.to_be_bytes());
     bytes.extend(key.item.0.to_be_bytes());
+    bytes.extend(pinned.iter().flat_map(|item| item.0.to_be_bytes()));
     seal(PURPOSE, bytes)
 }
 
+/// What is wrong with a text that is no cursor.
+const FOREIGN: &str = "a cursor is the `next` of an earlier page, unchanged; this one is not";
+
 /// Reads a cursor; the error says what would be right.
 pub(crate) fn parse_cursor(text: &str) -> Result<DisplayKey, &'static str> {
-    const FOREIGN: &str = "a cursor is the `next` of an earlier page, unchanged; this one is not";
-    let key = open(PURPOSE, text).filter(|key| key.len() == KEY_LEN && key[0] == VERSION).ok_or(FOREIGN)?;
-    let number = |at: usize| <[u8; 8]>::try_from(&key[at..at + 8]).expect("the key has its length");
-    Ok(DisplayKey { rank: i64::from_be_bytes(number(1)), item: ItemId(u64::from_be_bytes(number(9))) })
+    let (key, pinned) = parse_profile_cursor(text)?;
+    if pinned.is_empty() { Ok(key) } else { Err(FOREIGN) }
+}
+
+/// Reads a cursor of a profile; the error says what would be right.
+pub(crate) fn parse_profile_cursor(text: &str) -> Result<(DisplayKey, Vec<ItemId>), &'static str> {
+    let bytes = open(PURPOSE, text).filter(|bytes| bytes.len() >= KEY_LEN && bytes[0] == VERSION).ok_or(FOREIGN)?;
+    let (numbers, rest) = bytes[1..].as_chunks::<8>();
+    let (&[rank, item], pinned) = numbers.split_first_chunk().ok_or(FOREIGN)?;
+    if !rest.is_empty() || pinned.len() > PINS_MAX {
+        return Err(FOREIGN);
+    }
+    let id = |bytes: [u8; 8]| ItemId(u64::from_be_bytes(bytes));
+    let key = DisplayKey { rank: i64::from_be_bytes(rank), item: id(item) };
+    Ok((key, pinned.iter().copied().map(id).collect()))
 }
 
 #[cfg(test)]

@@ -79,3 +79,135 @@ async fn s13_own_is_the_viewers_and_a_token_names_no_other_viewer() {
     assert_eq!(whole.json["detail"], detail);
     server.close().await;
 }
+
+/// The ids on a page, and which of them are pinned.
+fn with_pins(page: &Value) -> (Vec<u64>, Vec<u64>) {
+    let items = page["items"].as_array().unwrap();
+    let of = |item: &Value| item["id"].as_str().unwrap().parse().unwrap();
+    let pinned = items.iter().filter(|item| item["pinned"] == true).map(of).collect();
+    (items.iter().map(of).collect(), pinned)
+}
+
+#[tokio::test]
+async fn s13_pinned_items_stand_first_and_on_no_later_page() {
+    let (server, _dir) = Server::start().await;
+    let [open, close] = start(&server).await;
+    let mut newer = vec![];
+    for n in 0..5 {
+        newer.insert(0, server.publish("ann", &format!("newer {n}")).await.parse::<u64>().unwrap());
+    }
+    let outbox = "/v1/users/ann/outbox";
+    let plain = server.get(outbox).await.expect(200).text;
+    assert!(!plain.contains("pinned"), "{plain}");
+    for item in [newer[4], close] {
+        server.call(&format!("PUT /v1/users/ann/pins/{item}"), None).await.expect(204);
+        server.call(&format!("PUT /v1/users/ann/pins/{item}"), None).await.expect(204);
+    }
+    let whole = vec![close, newer[4], newer[0], newer[1], newer[2], newer[3], open];
+    assert_eq!(with_pins(&server.get(outbox).await.expect(200).json), (whole, vec![close, newer[4]]));
+    let out = server.get(&format!("{outbox}?viewer=out")).await.expect(200).json;
+    let for_out = vec![newer[4], newer[0], newer[1], newer[2], newer[3], open];
+    assert_eq!(with_pins(&out), (for_out, vec![newer[4]]), "a pin shows nobody what is for others");
+    let empty = server.get("/v1/users/nobody/outbox?viewer=blocked").await.expect(200).text;
+    assert_eq!(server.get(&format!("{outbox}?viewer=blocked")).await.expect(200).text, empty);
+
+    let first = server.get(&format!("{outbox}?viewer=out&limit=2")).await.expect(200).json;
+    assert_eq!(with_pins(&first), (vec![newer[4], newer[0], newer[1]], vec![newer[4]]), "besides the limit");
+    // What is pinned and unpinned meanwhile changes no page of one that was begun.
+    server.call(&format!("PUT /v1/users/ann/pins/{}", newer[2]), None).await.expect(204);
+    server.call(&format!("DELETE /v1/users/ann/pins/{}", newer[4]), None).await.expect(204);
+    server.call(&format!("DELETE /v1/users/ann/pins/{}", newer[4]), None).await.expect(204);
+    let (mut rest, mut next) = (vec![], first["next"].clone());
+    while let Some(cursor) = next.as_str() {
+        let page = server.get(&format!("{outbox}?viewer=out&limit=2&cursor={cursor}")).await.expect(200).json;
+        let (ids, pinned) = with_pins(&page);
+        assert_eq!(pinned, [0_u64; 0], "pins are of the first page");
+        rest.extend(ids);
+        next = page["next"].clone();
+    }
+    assert_eq!(rest, [newer[2], newer[3], open]);
+    let now = server.get(&format!("{outbox}?viewer=out&limit=1")).await.expect(200).json;
+    assert_eq!(with_pins(&now), (vec![newer[2], newer[0]], vec![newer[2]]));
+    let cursor = first["next"].as_str().unwrap();
+    let foreign = server.get(&format!("/v1/users/out/feed?cursor={cursor}")).await.expect(400);
+    assert!(foreign.text.contains("a cursor is the `next` of an earlier page"), "{}", foreign.text);
+
+    server.call(&format!("DELETE /v1/items/{}", newer[2]), None).await.expect(204);
+    let left = server.get(&format!("{outbox}?viewer=out&limit=1")).await.expect(200).json;
+    assert_eq!(with_pins(&left), (vec![newer[0]], vec![]), "a deleted item is pinned no more");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn s13_what_is_wrong_with_a_pin_is_said() {
+    let (server, _dir) = Server::start().await;
+    for id in 1..=7 {
+        server.post("/v1/items", json!({"author": "ann", "body": id, "id": id.to_string()})).await.expect(201);
+    }
+    let letter = json!({"author": "ann", "body": 8, "id": "8", "foreign_id": "k", "audience": {"users": ["bob"]}});
+    server.post("/v1/items", letter).await.expect(201);
+    for id in 1..=5 {
+        server.call(&format!("PUT /v1/users/ann/pins/{id}"), None).await.expect(204);
+    }
+    for (path, status, detail) in [
+        ("ann/pins/9", 404, "there is no item 9"),
+        ("ann/pins/foreign:none", 404, "there is no item foreign:none"),
+        ("ann/pins/foreign:k", 400, "cannot pin item foreign:k: it is for named readers and stands on no profile"),
+        ("bob/pins/1", 400, "user bob cannot pin item 1: it is of another author"),
+        ("nobody/pins/1", 400, "user nobody cannot pin item 1: it is of another author"),
+        ("ann/pins/6", 409, "5 other items are pinned, which is the most; unpin one of them first"),
+        ("ann/pins/x", 400, "decimal number"),
+    ] {
+        let answer = server.call(&format!("PUT /v1/users/{path}"), None).await.expect(status);
+        assert!(answer.json["detail"].as_str().unwrap().contains(detail), "{path}: {}", answer.text);
+    }
+    for path in ["bob/pins/1", "nobody/pins/1", "ann/pins/9"] {
+        server.call(&format!("DELETE /v1/users/{path}"), None).await.expect(204);
+    }
+    server.call("DELETE /v1/users/ann/pins/1", None).await.expect(204);
+    server.call("PUT /v1/users/ann/pins/6", None).await.expect(204);
+    let page = server.get("/v1/users/ann/outbox").await.expect(200).json;
+    assert_eq!(with_pins(&page).1, [6, 5, 4, 3, 2]);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn s13_pins_go_out_and_come_in_again() {
+    let (server, _dir) = Server::start().await;
+    for (id, author) in [(1, "ann"), (2, "ann"), (3, "bob"), (4, "ann")] {
+        server.post("/v1/items", json!({"author": author, "body": id, "id": id.to_string()})).await.expect(201);
+    }
+    for path in ["ann/pins/1", "ann/pins/4", "ann/pins/2", "bob/pins/3"] {
+        server.call(&format!("PUT /v1/users/{path}"), None).await.expect(204);
+    }
+    server.call("DELETE /v1/items/4", None).await.expect(204);
+    let exported = server.get("/v1/export").await.expect(200).text;
+    let pins: Vec<&str> = exported.lines().filter(|line| line.contains(r#""type":"pins""#)).collect();
+    let of_ann = r#"{"type":"pins","user":"ann","items":["2","1"]}"#;
+    assert_eq!(pins, [of_ann, r#"{"type":"pins","user":"bob","items":["3"]}"#]);
+    let own = server.get("/v1/users/ann/export").await.expect(200).text;
+    assert_eq!(own.lines().filter(|line| line.contains(r#""type":"pins""#)).collect::<Vec<_>>(), [of_ann]);
+
+    let (other, _dir) = Server::start().await;
+    let report = other.call("POST /v1/import", Some(&exported)).await.expect(200).text;
+    assert!(report.contains(r#""refused":0"#), "{report}");
+    for user in ["ann", "bob"] {
+        let path = format!("/v1/users/{user}/outbox");
+        let [before, after] = [server.get(&path).await, other.get(&path).await].map(|page| with_pins(&page.json));
+        assert_eq!(before, after);
+    }
+    for (line, at) in [
+        (r#"{"type":"pins","user":"ann","items":["2","3"]}"#, "/items/1"),
+        (r#"{"type":"pins","user":"ann","items":["9"]}"#, "/items/0"),
+        (r#"{"type":"pins","user":"ann","items":[]}"#, "/items"),
+        (r#"{"type":"pins","user":"ann","items":["1","2","3","4","5","6"]}"#, "/items"),
+    ] {
+        let report = other.call("POST /v1/import", Some(line)).await.expect(200).text;
+        assert!(report.contains(&format!(r#""pointer":"{at}""#)), "{line}: {report}");
+    }
+    let again = other.call("POST /v1/import", Some(of_ann)).await.expect(200).text;
+    assert!(again.contains(r#""new":0,"unchanged":1"#), "{again}");
+    for server in [server, other] {
+        server.close().await;
+    }
+}

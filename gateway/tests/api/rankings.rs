@@ -126,6 +126,63 @@ async fn s11_a_ranking_shows_no_more_than_a_repost_would() {
     server.close().await;
 }
 
+/// What a reader is answered who reads an item, likes it, takes that back, comments on it, and reads the comments.
+async fn doors(server: &Server, user: &str, id: u64) -> Vec<u16> {
+    let mut answers = vec![];
+    for (what, body) in [
+        (format!("GET /v1/items/{id}"), None),
+        (format!("PUT /v1/items/{id}/reactions/like/{user}"), None),
+        (format!("GET /v1/items/{id}/reactions"), None),
+        (format!("DELETE /v1/items/{id}/reactions/like/{user}"), None),
+        (format!("POST /v1/items/{id}/comments"), Some(r#"{"body":"hi"}"#)),
+        (format!("GET /v1/items/{id}/comments"), None),
+    ] {
+        answers.push(server.send(request(&what, Some(&server.token(user)), body)).await.status);
+    }
+    let several = server.get_as(user, &format!("/v1/items?ids={id}")).await.expect(200).json;
+    assert_eq!(several["items"].as_array().unwrap().len(), usize::from(answers[0] == 200), "{several}");
+    answers
+}
+
+#[tokio::test]
+async fn s11_a_ranking_opens_an_item_to_its_reader_alone() {
+    const OPEN: [u16; 6] = [200, 200, 200, 200, 201, 200];
+    let (server, _dir) = start().await;
+    server.call("PUT /v1/users/ann/lists/close/dan", None).await.expect(204);
+    server.follow("dan", "ann").await;
+    let narrowed = json!({"author": "ann", "body": 5, "id": "5", "audience": {"lists": ["close"]}});
+    server.post("/v1/items", narrowed).await.expect(201);
+    assert_eq!(doors(&server, "bob", 1).await, [404; 6]);
+    put(&server, &[(1, 10), (5, 50)]).await;
+    assert_eq!(doors(&server, "bob", 1).await, OPEN);
+    assert_eq!(doors(&server, "eve", 1).await, [404; 6], "it is the ranking of bob");
+    assert_eq!((doors(&server, "bob", 2).await, doors(&server, "bob", 5).await), (vec![404; 6], vec![404; 6]));
+    assert_eq!(doors(&server, "dan", 5).await, OPEN);
+    let profile = server.get_as("bob", "/v1/users/ann/outbox?viewer=bob").await.expect(200).json;
+    assert_eq!(profile["items"], json!([]), "a ranking opens items, and no profile");
+
+    let explained = async |id: u64| {
+        let answer = server.get(&format!("/v1/explain?reader=bob&item={id}")).await.expect(200).json;
+        (answer["verdict"].clone(), answer["rankings"].clone())
+    };
+    let said = |holds: bool, detail: &str| json!([{"rule": "ranking", "holds": holds, "detail": detail}]);
+    let open = said(true, "it stands in the ranking \"picks\" of bob with rank 10, and so bob may see it");
+    assert_eq!(explained(1).await, (json!("hidden"), open));
+    let closed =
+        "it stands in the ranking \"picks\" of bob with rank 50, but a ranking opens nothing that is for some alone";
+    assert_eq!(explained(5).await, (json!("hidden"), said(false, closed)));
+    assert_eq!(explained(2).await.1, Value::Null);
+    for shield in ["bob/muted/ann", "ann/hidden/bob", "bob/blocked/ann", "ann/blocked/bob"] {
+        server.call(&format!("PUT /v1/users/{shield}"), None).await.expect(204);
+        assert_eq!(doors(&server, "bob", 1).await, [404; 6], "{shield}");
+        server.call(&format!("DELETE /v1/users/{shield}"), None).await.expect(204);
+        assert_eq!(doors(&server, "bob", 1).await, OPEN);
+    }
+    put(&server, &[(2, 1)]).await;
+    assert_eq!((doors(&server, "bob", 1).await, doors(&server, "bob", 2).await), (vec![404; 6], OPEN.to_vec()));
+    server.close().await;
+}
+
 #[tokio::test]
 async fn s11_what_is_wrong_with_a_ranking_is_said_with_its_place() {
     let (server, _dir) = start().await;

@@ -27,17 +27,21 @@ const FOR_EVER: Duration = Duration::from_secs(300);
 /// The feed of "like"s, which clients call "notifications".
 pub(crate) const LIKES: FeedId = FeedId(1);
 
-/// The main feed and [`LIKES`], whose inboxes are these.
+/// The feed that holds rankings.
+const PICKS: FeedId = FeedId(2);
+
+/// The main feed, [`LIKES`] and "picks", which holds rankings. Their inboxes are these.
 pub(crate) fn feeds(stores: &Embedded, inboxes: Arc<dyn Inboxes>) -> Feeds {
-    let likes = NamedFeed {
-        id: LIKES,
-        name: "notifications".into(),
-        kinds: vec!["like".into()],
-        ranked: false,
+    let named = |id, name: &str, kinds: &[&str]| NamedFeed {
+        id,
+        name: name.into(),
+        kinds: kinds.iter().map(|&kind| kind.into()).collect(),
+        ranked: kinds.is_empty(),
         cap: 1000,
         ttl: None,
     };
-    Feeds::new(stores.archive.clone(), inboxes, DEFAULT_BACKFILL).with_named(NamedFeeds::new(vec![likes]).unwrap())
+    let named = vec![named(LIKES, "notifications", &["like"]), named(PICKS, "picks", &[])];
+    Feeds::new(stores.archive.clone(), inboxes, DEFAULT_BACKFILL).with_named(NamedFeeds::new(named).unwrap())
 }
 
 pub(crate) struct Rig {

@@ -189,6 +189,41 @@ async fn s4_who_may_see_an_item_no_more_is_told_and_dropped() {
 }
 
 #[tokio::test]
+async fn s11_a_ranking_opens_an_item_to_watch_until_it_has_left() {
+    let mut rig = Rig::start().await;
+    let other = rig.join("other", |_, _| ()).await;
+    let [item, next] = [post(&rig, "bob").await, post(&rig, "bob").await];
+    rig.follow("eve", "bob").await;
+    let rank = async |reader: &str, items: &[&str]| {
+        let places: Vec<_> = items.iter().map(|id| json!({"id": id, "rank": 1})).collect();
+        call(&rig, &format!("PUT /v1/users/{reader}/feeds/picks/ranking"), json!(places)).await;
+    };
+    let mut phone = rig.connected_at(other, "ann", "phone").await;
+    let channel = |item: &str| json!({"channel": format!("item:{item}")});
+    assert_eq!(phone.refused("subscribe", channel(&item)).await, 102);
+    rank("eve", &[&item]).await;
+    assert_eq!(phone.refused("subscribe", channel(&item)).await, 102, "it stands in another reader's ranking");
+    rank("ann", &[&item, &next]).await;
+    let mut follower = rig.connected_at(other, "eve", "phone").await;
+    assert_eq!(watch(&mut phone, &item).await["id"], json!(item));
+    watch(&mut phone, &next).await;
+    watch(&mut follower, &item).await;
+    like(&rig, &item, "zoe").await;
+    for device in [&mut phone, &mut follower] {
+        assert_eq!(until_counts(device, &item, json!({"like": 1})).await, 1);
+    }
+    rank("ann", &[&next]).await;
+    rank("eve", &[]).await;
+    unsubscribed(&mut phone, &item).await;
+    assert_eq!(phone.refused("subscribe", channel(&item)).await, 102);
+    like(&rig, &item, "joe").await;
+    assert_eq!(until_counts(&mut follower, &item, json!({"like": 2})).await, 1, "who follows stays");
+    call(&rig, "PUT /v1/users/bob/hidden/ann", Value::Null).await;
+    unsubscribed(&mut phone, &next).await;
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn i18_a_connection_watches_a_bounded_number_of_items_that_its_user_sees_each_once() {
     let rig = Rig::start().await;
     rig.follow("ann", "bob").await;

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   an inbox ─▶ the adds beyond what a device has acknowledged or the reader has seen, that still live
-//!   none, or one that the post has not reached yet ─▶ the item that was noted, if the reader may see it
+//!   none, or one that the post has not reached yet ─▶ the item that was noted, if it still comes to the reader
 //! ```
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use feedgate_common::archive::{Notice, PushDevice, UNREAD_MAX};
-use feedgate_common::around::seen_by;
+use feedgate_common::around::brought_to;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::{Log, Numbered};
@@ -77,12 +77,12 @@ fn has(log: &Log, item: ItemId) -> bool {
     log.entries.iter().any(is_add)
 }
 
-/// The item that was noted, if it lives and the reader may see it.
+/// The item that was noted, if it lives and still comes to the reader. That a ranking opens it is no reason to tell.
 async fn noted(feeds: &Feeds, notice: &Notice) -> Result<Option<(u32, Arc<Item>)>> {
     let (archive, reader) = (feeds.archive(), notice.key.reader);
     let Some(item) = feeds.first_shown(notice.key, &[notice.item]).await? else { return Ok(None) };
-    let seen = seen_by(&**archive, Some(reader), vec![Some(item)]).await?;
-    Ok(seen.into_iter().flatten().next().map(|item| (notice.count, item)))
+    let brought = brought_to(&**archive, reader, &[Some(item.clone())]).await?;
+    Ok(brought.contains(&item.id).then_some((notice.count, item)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use feedgate_common::archive::{DeadNotice, Note, Notice, PushDevice, PushNotices, Settled};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
-use feedgate_common::{DeviceId, DirectSeq, FeedId, InboxKey, Millis, Position, Seen, UserNo};
+use feedgate_common::{DeviceId, DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Position, Seen, UserNo};
 use feedgate_timeline::push::{Answer, Call, Courier};
 use feedgate_timeline::{Noter, PushSettings, Sender};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::town::{Town, eventually, settings};
+use crate::town::{NOW, Town, eventually, settings};
 
 const NODE: &str = "n1";
 
@@ -386,6 +386,11 @@ async fn what_was_deleted_or_is_not_followed_any_more_is_not_told() {
     away.town.publish(0, 1).await;
     away.deliver().await;
     away.town.unfollow(2, 0).await;
+    // A ranking opens the item to its reader, and is no reason to tell of it.
+    let archive = &away.town.stores.archive;
+    let feed = archive.intern_feeds(&["picks".into()]).await.unwrap()[0];
+    let place = DisplayKey { rank: 1, item: ItemId(1) };
+    archive.rank(InboxKey { reader: away.town.no(2), feed }, &[place], NOW).await.unwrap().unwrap();
     away.deliver().await;
     let mut told = away.told().await.concat();
     told.sort();

@@ -19,6 +19,7 @@ mod notifications;
 pub mod oracle;
 mod outbox;
 mod people;
+mod pins;
 mod profiles;
 mod push;
 mod rankings;
@@ -256,12 +257,18 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     Box::pin(async {
         rankings::s11_a_ranking_is_replaced_and_the_reader_is_told_the_difference(open("ranked").await).await;
         rankings::s11_a_ranking_changes_nothing_of_its_items(open("ranked-items").await).await;
+        rankings::s11_a_ranking_opens_its_items_to_its_reader(open("ranked-open").await).await;
         rankings::s11_an_item_that_does_not_live_refuses_the_whole_ranking(open("ranked-dead").await).await;
         rankings::s11_edits_and_deletes_reach_every_ranking_that_holds_the_item(open("ranked-edits").await).await;
         rankings::i18_records_of_rankings_that_were_brought_are_not_kept(open("ranked-long").await).await;
         rankings::i6_rankings_outlive_a_restart(&open).await;
         rankings::s11_an_erasure_takes_rankings_and_their_items_along(open("ranked-erased").await).await;
         rankings::i3_of_rankings_and_deletes_that_race_none_keeps_a_dead_item(open("ranked-race").await).await;
+        pins::s13_what_is_pinned_last_stands_first(open("pinned").await).await;
+        pins::s13_a_user_pins_a_few_items_of_the_own_outbox_that_live(open("pinned-few").await).await;
+        pins::s13_a_pin_is_of_the_feed_of_its_item_and_outlives_a_restart(&open).await;
+        pins::s13_of_pins_that_race_no_more_than_a_few_stand(open("pinned-race").await).await;
+        pins::s13_an_erasure_takes_pins_along(open("pinned-erased").await).await;
     })
     .await;
     Box::pin(async {

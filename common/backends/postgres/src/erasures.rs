@@ -155,6 +155,7 @@ devices AS (DELETE FROM push_devices WHERE reader = $1),
 notices AS (DELETE FROM push_notices WHERE reader = $1),
 dead AS (DELETE FROM push_dead WHERE reader = $1),
 seen AS (DELETE FROM sights WHERE reader = $1),
+pins AS (DELETE FROM pins WHERE "user" = $1),
 reader AS (UPDATE readers SET listens = false, noted = 0, direct_due = NULL, direct_quiet = false WHERE reader = $1),
 keys AS (
     DELETE FROM retries r USING (SELECT key FROM retries WHERE author = $1 ORDER BY key LIMIT $2) AS part

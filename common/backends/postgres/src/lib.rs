@@ -37,6 +37,7 @@ mod fault;
 mod feeds;
 mod groups;
 mod people;
+mod pins;
 mod pool;
 mod push;
 mod rankings;
@@ -60,7 +61,7 @@ use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     self, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures,
     Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
-    Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Rankings, Reactions,
+    Outbox, Outboxes, Outstanding, People, Pins, PullHead, PushDevice, PushDevices, PushNotices, Rankings, Reactions,
     Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes,
     Written, may_be_foreign_id,
 };
@@ -71,12 +72,13 @@ use feedgate_common::around::{
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
-use feedgate_common::graph::Shield;
+use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ids::ListName;
 use feedgate_common::metrics::Registry;
 use feedgate_common::notify::lines::{Line, Member};
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
+use feedgate_common::pins::{NotPinned, Pin};
 use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
@@ -418,8 +420,27 @@ impl Rankings for PostgresArchive {
         self.pool.read(work!(|connection| rankings::ranking(connection, key))).await
     }
 
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+        self.pool.read(work!(|connection| rankings::ranked(connection, asked))).await
+    }
+
     async fn renew_rankings(&self, now: Millis, limit: usize) -> Result<Renewed> {
         self.pool.write(work!(|connection| rankings::renew(connection, now, limit))).await
+    }
+}
+
+#[async_trait]
+impl Pins for PostgresArchive {
+    async fn pin(&self, user: UserNo, item: ItemId) -> Result<std::result::Result<bool, NotPinned>> {
+        self.pool.write(work!(|connection| pins::pin(connection, user, item))).await
+    }
+
+    async fn unpin(&self, user: UserNo, item: ItemId) -> Result<bool> {
+        self.pool.write(work!(|connection| pins::unpin(connection, user, item))).await
+    }
+
+    async fn pins(&self, user: UserNo) -> Result<Vec<Pin>> {
+        self.pool.read(work!(|connection| pins::pins(connection, user))).await
     }
 }
 

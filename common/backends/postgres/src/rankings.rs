@@ -15,6 +15,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use feedgate_common::graph::Shields;
 use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed, changes};
 use feedgate_common::{DirectSeq, DisplayKey, InboxKey, ItemId, Millis, Op, UserNo};
 use sqlx::PgConnection;
@@ -58,6 +59,16 @@ SELECT d.rank, d.item FROM direct d
 WHERE d.reader = $1 AND d.feed = $2 AND d.ranked AND d.op = 1 AND NOT d.deleted
   AND EXISTS (SELECT FROM items i WHERE i.id = d.item AND i.body IS NOT NULL)
 ORDER BY d.rank DESC, d.item DESC";
+
+/// Which items stand in a ranking of the readers beside them, with the shields on the edges to their authors.
+const RANKED: &str = "
+SELECT n.reader, n.item, coalesce(e.shields, 0::smallint)
+FROM unnest($1::integer[], $2::bigint[]) AS n(reader, item)
+CROSS JOIN LATERAL (
+    SELECT author FROM direct
+    WHERE item = n.item AND reader = n.reader AND ranked AND op = 1 AND NOT deleted LIMIT 1
+) d
+LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = n.reader AND author = d.author OFFSET 0) e ON true";
 
 const CHANGED: &str = "
 INSERT INTO ranking_due (item)
@@ -202,6 +213,20 @@ pub(crate) async fn ranking(connection: &mut PgConnection, key: InboxKey) -> sql
     let query = sqlx::query_as(RANKING).bind(rows::user(key.reader)).bind(rows::feed(key.feed));
     let read: Vec<(i64, i64)> = query.fetch_all(connection).await?;
     Ok(read.into_iter().map(|(rank, item)| rows::key_of(rank, item)).collect())
+}
+
+/// Those of the pairs of which the item stands in a ranking of the reader, with the shields between reader and author.
+pub(crate) async fn ranked(
+    connection: &mut PgConnection,
+    asked: &[(UserNo, ItemId)],
+) -> sqlx::Result<Vec<((UserNo, ItemId), Shields)>> {
+    let readers: Vec<i32> = asked.iter().map(|(reader, _)| rows::user(*reader)).collect();
+    let items: Vec<i64> = asked.iter().map(|(_, item)| rows::item(*item)).collect();
+    let query = sqlx::query_as(RANKED).bind(readers).bind(items);
+    let read: Vec<(i32, i64, i16)> = query.fetch_all(connection).await?;
+    let found =
+        |(reader, item, shields)| Ok(((rows::user_of(reader)?, rows::item_of(item)), rows::shields_of(shields)?));
+    read.into_iter().map(found).collect()
 }
 
 /// These items were edited or deleted by this transaction, in an earlier statement: the rankings that hold them are to

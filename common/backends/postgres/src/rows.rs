@@ -3,6 +3,7 @@
 //! Invariant: `a < b` exactly when the converted numbers are in this order.
 
 use feedgate_common::change::{Class, Route};
+use feedgate_common::graph::Shields;
 use feedgate_common::{DisplayKey, FeedId, ItemId, Op, UserNo};
 use sqlx::Error;
 
@@ -73,6 +74,10 @@ pub(crate) const DIRECT: i16 = 0;
 
 pub(crate) fn class_of(column: i16) -> Result<Class, Error> {
     numbered(column, Class::from_u8, "the class of an author")
+}
+
+pub(crate) fn shields_of(column: i16) -> Result<Shields, Error> {
+    u8::try_from(column).map(Shields).map_err(|_| corrupt("shields beyond a byte"))
 }
 
 #[cfg(test)]

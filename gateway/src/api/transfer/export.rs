@@ -11,6 +11,7 @@
 //!   8  members of lists
 //!   9  members of lines of notifications whose items live, by line
 //!   10 rankings, by reader's number
+//!   11 pins, by user's number
 //! ```
 //!
 //! A cursor line says how far the export is; `?cursor=` goes on from there. Only one piece is in memory at a time.
@@ -81,6 +82,8 @@ pub(super) enum Cursor {
     Members(Option<(ItemId, u64)>),
     /// The rankings of readers after this one.
     Rankings(UserNo),
+    /// The pins of users after this one.
+    Pins(UserNo),
 }
 
 const START: Cursor = Cursor::Outbox(UserNo(0), 0);
@@ -106,6 +109,7 @@ impl std::fmt::Display for Cursor {
             Self::Members(None) => f.write_str("9"),
             Self::Members(Some((line, seq))) => write!(f, "9:{line}:{seq}"),
             Self::Rankings(reader) => write!(f, "10:{}", reader.0),
+            Self::Pins(user) => write!(f, "11:{}", user.0),
         }
     }
 }
@@ -137,6 +141,7 @@ impl FromStr for Cursor {
             ["9"] => Ok(Self::Members(None)),
             ["9", line, seq] => Ok(Self::Members(Some((line.parse().map_err(drop)?, seq.parse().map_err(drop)?)))),
             ["10", reader] => Ok(Self::Rankings(number(reader)?)),
+            ["11", user] => Ok(Self::Pins(number(user)?)),
             _ => Err(()),
         }
     }
@@ -194,7 +199,8 @@ async fn piece(archive: &dyn Archive, named: &NamedFeeds, cursor: Cursor) -> Res
             Some(Cursor::Behind(item, place)) => Some(talk(archive, item, Some(place), &mut lines).await?),
             Some(Cursor::Lists(after)) => Some(lists(archive, after, &mut lines).await?),
             Some(Cursor::Members(after)) => Some(members(archive, after, &mut lines).await?),
-            Some(Cursor::Rankings(after)) => rankings(archive, named, after, &mut lines).await?,
+            Some(Cursor::Rankings(after)) => Some(rankings(archive, named, after, &mut lines).await?),
+            Some(Cursor::Pins(after)) => pins(archive, after, &mut lines).await?,
             None => break,
         };
         if !lines.0.is_empty() {
@@ -421,20 +427,35 @@ async fn members(archive: &dyn Archive, after: Option<(ItemId, u64)>, lines: &mu
     Ok(last.map_or(Cursor::Rankings(UserNo(0)), |(line, _, member)| Cursor::Members(Some((*line, member.seq)))))
 }
 
-/// Writes a line for each ranking of the next reader; `None` at the end, or if no feed is ranked.
-async fn rankings(
-    archive: &dyn Archive,
-    named: &NamedFeeds,
-    after: UserNo,
-    lines: &mut Lines,
-) -> Result<Option<Cursor>> {
-    if !named.iter().any(|feed| feed.ranked) {
-        return Ok(None);
+/// Writes a line for each ranking of the next reader; goes on with pins at the end, or if no feed is ranked.
+async fn rankings(archive: &dyn Archive, named: &NamedFeeds, after: UserNo, lines: &mut Lines) -> Result<Cursor> {
+    const END: Cursor = Cursor::Pins(UserNo(0));
+    if named.ranked().next().is_none() {
+        return Ok(END);
     }
     let next = archive.users(Some(after), 1).await?;
-    let Some((reader, name)) = next.first() else { return Ok(None) };
+    let Some((reader, name)) = next.first() else { return Ok(END) };
     rankings_of(archive, named, (*reader, name), lines).await?;
-    Ok(Some(Cursor::Rankings(*reader)))
+    Ok(Cursor::Rankings(*reader))
+}
+
+/// Writes a line with the pins of the next user; `None` at the end.
+async fn pins(archive: &dyn Archive, after: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
+    let next = archive.users(Some(after), 1).await?;
+    let Some((user, name)) = next.first() else { return Ok(None) };
+    pins_of(archive, (*user, name), lines).await?;
+    Ok(Some(Cursor::Pins(*user)))
+}
+
+/// Writes a line with the pins of a user, if there are any.
+pub(super) async fn pins_of(archive: &dyn Archive, (no, user): (UserNo, &UserId), lines: &mut Lines) -> Result<()> {
+    let ids: Vec<ItemId> = archive.pins(no).await?.into_iter().map(|pin| pin.item).collect();
+    let living = if ids.is_empty() { vec![] } else { archive.items(&ids).await? };
+    let items: Vec<ItemId> = living.into_iter().flatten().map(|item| item.id).collect();
+    if !items.is_empty() {
+        lines.put(&Out::Pins { user, items });
+    }
+    Ok(())
 }
 
 /// Writes a line for each ranking of a reader.
@@ -444,7 +465,7 @@ pub(super) async fn rankings_of(
     (reader, user): (UserNo, &UserId),
     lines: &mut Lines,
 ) -> Result<()> {
-    for feed in named.iter().filter(|feed| feed.ranked) {
+    for feed in named.ranked() {
         let ranking = archive.ranking(InboxKey { reader, feed: feed.id }).await?;
         if !ranking.is_empty() {
             let ranking = ranking.into_iter().map(Into::into).collect();
@@ -500,12 +521,13 @@ mod tests {
             Cursor::Members(None),
             Cursor::Members(Some((ItemId(7), 8))),
             Cursor::Rankings(UserNo(7)),
+            Cursor::Pins(UserNo(7)),
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
         for bad in [
             "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:2", "8:x:2:a",
-            "9:1", "9:1:x", "10", "10:x", "11", "1:-1:0", "1:1:1:1",
+            "9:1", "9:1:x", "10", "10:x", "11", "11:x", "12", "1:-1:0", "1:1:1:1",
         ] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }

@@ -37,7 +37,7 @@ use super::line::{self, Line};
 use super::patience::patiently;
 use super::people::take_in;
 use super::reactions::give;
-use super::{NDJSON, comments, lists, rankings};
+use super::{NDJSON, comments, lists, pins, rankings};
 
 /// The most lines in one commit.
 const LINES_MAX: usize = 500;
@@ -128,7 +128,7 @@ impl Importer {
         }
         let (mut writes, mut numbers, mut people, mut listed, mut reactions, mut comments) =
             (vec![], vec![], vec![], vec![], vec![], vec![]);
-        let mut ranked = vec![];
+        let (mut ranked, mut pinned) = (vec![], vec![]);
         for (number, text) in &group.lines {
             match text.as_deref().map_err(|why| Problem::at_pointer(String::new(), why.clone())).and_then(line::read) {
                 Ok(Line::Import(import)) => {
@@ -140,20 +140,22 @@ impl Importer {
                 Ok(Line::Listed { user, list, member, since }) => listed.push((*number, user, list, member, since)),
                 Ok(Line::Comment(author, new)) => comments.push((*number, author, new)),
                 Ok(Line::Ranking { user, feed, ranking }) => ranked.push((*number, user, feed, ranking)),
+                Ok(Line::Pins { user, items }) => pinned.push((*number, user, items)),
                 Ok(Line::Cursor) => {}
                 Err(problem) => self.refuse(&mut report, *number, problem),
             }
         }
-        // Reactions, comments and rankings go to items of this group too, so they come behind all of its writes.
+        // Reactions, comments, rankings and pins go to items of this group too, so they come behind all of its writes.
         let written = async {
             let written = write(&self.writer, writes).await?;
             let given = give(&*self.archive, &reactions).await?;
             let said = comments::take_in(&*self.archive, &comments).await?;
             let put = rankings::put(&self.archive, &self.named, &self.writer, &ranked).await?;
-            Ok((written, given, said, lists::put_on(&*self.archive, &listed).await?, put))
+            let pins = pins::put(&*self.archive, &pinned).await?;
+            Ok((written, given, said, lists::put_on(&*self.archive, &listed).await?, put, pins))
         };
         match try_join(written, take_in(&*self.archive, &people)).await {
-            Ok(((written, given, said, put_on, put), new_people)) => {
+            Ok(((written, given, said, put_on, put, pins), new_people)) => {
                 for ((number, ..), put_on) in listed.iter().zip(put_on) {
                     match put_on {
                         Ok(true) => self.totals.new += 1,
@@ -180,7 +182,8 @@ impl Importer {
                         Err(refused) => self.refuse(&mut report, *number, refused.into()),
                     }
                 }
-                for ((number, ..), put) in ranked.iter().zip(put) {
+                let numbered = ranked.iter().map(|(number, ..)| number).zip(put);
+                for (number, put) in numbered.chain(pinned.iter().map(|(number, ..)| number).zip(pins)) {
                     match put {
                         Ok(true) => self.totals.new += 1,
                         Ok(false) => self.totals.unchanged += 1,

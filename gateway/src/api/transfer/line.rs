@@ -13,6 +13,7 @@
 //!   {"type":"comment","id":"8","item":"7","author":"bob","body":…,"created_at":…}   or reply_to, version, deleted
 //!   {"type":"member","line":"9","seq":1,"item":"9","reader":"ann","group":…,"kind":"like","actor":"bob","key":…,"body":…}
 //!   {"type":"ranking","user":"bob","feed":"picks","ranking":[{"id":"7","rank":9}]}
+//!   {"type":"pins","user":"ann","items":["7","5"]}
 //!   {"type":"cursor","cursor":"…"}                                      where an export can be resumed
 //! ```
 
@@ -27,6 +28,7 @@ use feedgate_common::named::KIND_MAX;
 use feedgate_common::notify::KEY_PREFIX;
 use feedgate_common::notify::lines::actor;
 use feedgate_common::people::Person;
+use feedgate_common::pins::PINS_MAX;
 use feedgate_common::ranking::RANKING_MAX;
 use feedgate_common::{Body, DeviceId, DisplayKey, Item, ItemId, Millis, Position, UserId, UserNo};
 use serde::Serialize;
@@ -69,13 +71,18 @@ pub(super) enum Line {
         feed: String,
         ranking: Vec<DisplayKey>,
     },
+    /// What a user has pinned, the last first.
+    Pins {
+        user: UserId,
+        items: Vec<ItemId>,
+    },
     /// A cursor, which an import skips.
     Cursor,
 }
 
 const KINDS: &[&str] = &[
     "item", "delete", "follow", "unfollow", "shield", "class", "reaction", "person", "listed", "comment", "member",
-    "ranking", "cursor",
+    "ranking", "pins", "cursor",
 ];
 
 /// The fields of an item. `direct` says no more than `to` does, but an exported item has both.
@@ -172,6 +179,11 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
             let ranking = rankings::places(&fields.required("ranking")?.list(RANKING_MAX)?, "/ranking")?;
             let (user, feed) = (fields.required("user")?.name()?, fields.required("feed")?.string()?);
             return Ok(Line::Ranking { user, feed, ranking });
+        }
+        "pins" => {
+            let fields = Fields::of(raw, "", &["type", "user", "items"])?;
+            let items = fields.required("items")?.names(PINS_MAX)?;
+            return Ok(Line::Pins { user: fields.required("user")?.name()?, items });
         }
         "cursor" => return Ok(Line::Cursor),
         other => {
@@ -416,6 +428,10 @@ pub(super) enum Out<'a> {
         user: &'a UserId,
         feed: &'a str,
         ranking: Vec<rankings::Place>,
+    },
+    Pins {
+        user: &'a UserId,
+        items: Vec<ItemId>,
     },
     Cursor {
         cursor: String,

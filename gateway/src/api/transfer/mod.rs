@@ -17,6 +17,7 @@ mod lists;
 mod of_user;
 mod patience;
 mod people;
+mod pins;
 mod rankings;
 mod reactions;
 

@@ -6,7 +6,7 @@
 //!   direct items, comments, reactions             those of the user
 //!   follows and shields of others                 that lead to the user
 //!   audiences of others that have the user
-//!   lists of the user, and lists of others on which the user is; rankings of the user
+//!   lists of the user, and lists of others on which the user is; rankings and pins of the user
 //!   person, devices, sessions, what was seen, what is addressed to the user, since when tokens are valid
 //! ```
 //!
@@ -210,6 +210,7 @@ impl Reader {
         }
         export::listed(archive, &archive.listing(self.user).await?, lines).await?;
         export::rankings_of(archive, &self.named, (self.user, user), lines).await?;
+        export::pins_of(archive, (self.user, user), lines).await?;
         for device in archive.push_devices(&[self.user]).await?.remove(0) {
             let feeds = device.feeds.iter().filter_map(|feed| self.named.name(*feed)).collect();
             let (name, platform, token) = (&device.device, &*device.platform, &*device.token);

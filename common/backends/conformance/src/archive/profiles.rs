@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use feedgate_common::archive::Archive;
 use feedgate_common::around::{Viewer, seen_by};
 use feedgate_common::error::Result;
-use feedgate_common::feed::{Seeing, profile};
+use feedgate_common::feed::{Seeing, pinned, profile};
 use feedgate_common::graph::Shield;
 use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserNo};
 
@@ -34,12 +34,18 @@ impl Seeing for Seen<'_> {
     }
 }
 
+/// What is pinned on a profile, as somebody may see it.
+async fn pins(archive: &dyn Archive, author: UserNo, feed: FeedId, eyes: Eyes) -> Vec<ItemId> {
+    let pinned = pinned(archive, (author, feed), &Seen(archive, eyes)).await.unwrap();
+    pinned.iter().map(|item| item.id).collect()
+}
+
 /// All pages of a profile of the main feed, each of `limit` items.
 async fn pages(archive: &dyn Archive, author: UserNo, eyes: Eyes, limit: usize) -> Vec<ItemId> {
     let (mut all, mut before): (Vec<ItemId>, Option<DisplayKey>) = (vec![], None);
     loop {
         let seen = Seen(archive, eyes);
-        let (items, next) = profile(archive, (author, FeedId::MAIN), &seen, before, limit.into()).await.unwrap();
+        let (items, next) = profile(archive, (author, FeedId::MAIN), &seen, before, limit.into(), &[]).await.unwrap();
         assert!(next.is_none() || items.len() == limit, "a page is full unless it is the last");
         all.extend(items.iter().map(|item| item.id));
         let Some(next) = next else { return all };
@@ -88,7 +94,30 @@ pub(super) async fn s13_a_profile_shows_a_viewer_what_is_for_that_viewer(archive
         assert_eq!(pages(archive, ann, Eyes::Key(Viewer::Backend), limit).await, all);
         assert_eq!(pages(archive, ann, Eyes::Key(Viewer::User(None)), limit).await, open, "who was never named");
     }
+    let closed = *all.iter().find(|item| !open.contains(item)).unwrap();
+    for item in [open[0], closed, open[1]] {
+        archive.pin(ann, item).await.unwrap().unwrap();
+    }
+    let (of_all, of_open) = (vec![open[1], closed, open[0]], vec![open[1], open[0]]);
+    for (name, by_key, by_token) in wanted {
+        let user = number(archive, name).await;
+        let shown = |of: &Vec<ItemId>| match of.len() {
+            0 => vec![],
+            len if len == all.len() => of_all.clone(),
+            _ => of_open.clone(),
+        };
+        let key = pins(archive, ann, FeedId::MAIN, Eyes::Key(Viewer::User(Some(user)))).await;
+        assert_eq!(key, shown(by_key), "{name} by a backend");
+        assert_eq!(pins(archive, ann, FeedId::MAIN, Eyes::Token(user)).await, shown(by_token), "{name} by a token");
+    }
+    assert_eq!(pins(archive, ann, FeedId::MAIN, Eyes::Key(Viewer::Backend)).await, of_all);
+    assert_eq!(
+        pins(archive, ann, FeedId(9), Eyes::Key(Viewer::Backend)).await,
+        [],
+        "of another feed nothing is pinned"
+    );
     write(archive, delete(open[0])).await.unwrap();
+    assert_eq!(pins(archive, ann, FeedId::MAIN, Eyes::Key(Viewer::User(None))).await, [open[1]]);
     let out = number(archive, "out").await;
     assert_eq!(pages(archive, ann, Eyes::Token(out), 1).await, open[1..], "what is deleted is on no page");
 }

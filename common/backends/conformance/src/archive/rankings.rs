@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Below, Event, Write, Written};
+use feedgate_common::around::{brought_to, seen_by, who_sees};
 use feedgate_common::feed::Eraser;
+use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ranking::{NoSuchItem, Ranked};
 use feedgate_common::{DisplayKey, Entry, InboxKey, ItemId, Op, UserNo, Watermarks};
 
-use super::{NOW, accept, delete, edit, follow, move_to, number, post, to_users, unfollow, write};
+use super::audiences::narrowed_to;
+use super::{NOW, accept, delete, edit, follow, move_to, number, post, shield, to_users, unfollow, write};
 use crate::inboxes::naive::Naive;
 
 /// The keys of the named feeds "picks" and "more" of a reader.
@@ -121,6 +124,80 @@ pub(super) async fn s11_a_ranking_changes_nothing_of_its_items(archive: Arc<dyn 
         assert_eq!(shown(archive, picks).await.len(), 2);
     }
     assert_eq!(archive.outbox(ann, 0, 100).await.unwrap().records.len(), 3, "an add, a delete, an add");
+}
+
+/// Which of the items the reader sees. All ways to ask agree.
+async fn seen(archive: &dyn Archive, reader: UserNo, items: &[ItemId]) -> Vec<ItemId> {
+    let found = archive.items(items).await.unwrap();
+    let seen = seen_by(archive, Some(reader), found.clone()).await.unwrap();
+    let nobody = seen_by(archive, None, found.clone()).await.unwrap();
+    assert!(nobody.iter().all(Option::is_none), "who was never named has no ranking");
+    let seen: Vec<ItemId> = seen.into_iter().flatten().map(|item| item.id).collect();
+    for item in found.into_iter().flatten() {
+        let who = who_sees(archive, &item, &[reader, UserNo(reader.0 + 1000)]).await.unwrap();
+        assert_eq!(who, if seen.contains(&item.id) { vec![reader] } else { vec![] }, "item {}", item.id);
+    }
+    seen
+}
+
+/// A ranking opens to its reader what a repost would show, and no more; to nobody else it opens anything.
+pub(super) async fn s11_a_ranking_opens_its_items_to_its_reader(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    // This reader stands before the others, and has a ranking of other items.
+    let [early, _] = feeds(archive, "eva").await;
+    let [picks, more] = feeds(archive, "rea").await;
+    let [others, _] = feeds(archive, "ben").await;
+    let of_eva: Vec<(ItemId, i64)> = posts(archive, 5).await.into_iter().zip(0..).collect();
+    rank(archive, early, &of_eva).await;
+    let letter = match write(archive, Write::Publish(to_users("ann", "x", &["ben"]))).await {
+        Ok(Written::Published { id, .. }) => id,
+        other => panic!("a new item is accepted, not {other:?}"),
+    };
+    let (open, _) = accept(archive, post("ann", "x"), NOW).await;
+    let (unranked, _) = accept(archive, post("ann", "x"), NOW).await;
+    write(archive, follow("ben", "ann")).await.unwrap();
+    let (narrowed, _) = accept(archive, narrowed_to("ann", "x", &["ben", "rea"]), NOW).await;
+    let items = [letter, open, unranked, narrowed];
+    assert_eq!(seen(archive, picks.reader, &items).await, []);
+    rank(archive, picks, &[(letter, 1), (open, 2), (narrowed, 3)]).await;
+    rank(archive, more, &[(open, 9)]).await;
+    assert_eq!(seen(archive, picks.reader, &items).await, [open], "what is for some alone stays closed");
+    assert_eq!(seen(archive, others.reader, &items).await, items, "as before");
+    assert_eq!(seen(archive, early.reader, &items).await, [], "each ranking opens to its own reader");
+    let found = archive.items(&items).await.unwrap();
+    assert!(brought_to(archive, picks.reader, &found).await.unwrap().is_empty(), "no feed of its kind brings it");
+
+    let pair = (picks.reader, open);
+    let asked =
+        [(early.reader, open), (others.reader, open), pair, (picks.reader, unranked), (picks.reader, ItemId(7))];
+    let ranked = async || archive.ranked(&asked).await.unwrap();
+    assert_eq!(ranked().await, [(pair, Shields(0))], "once, in however many rankings it stands");
+    for (by, shield_up, of, wants) in [
+        ("rea", Shield::Mute, "ann", Shields::MUTED),
+        ("ann", Shield::Hide, "rea", Shields::HIDDEN),
+        ("rea", Shield::Block, "ann", Shields::BLOCKED_BY_READER),
+        ("ann", Shield::Block, "rea", Shields::BLOCKED_BY_AUTHOR),
+    ] {
+        write(archive, shield(by, shield_up, of, true)).await.unwrap();
+        assert_eq!(ranked().await, [(pair, wants)]);
+        assert_eq!(seen(archive, picks.reader, &items).await, [], "{by}: {shield_up:?}");
+        write(archive, shield(by, shield_up, of, false)).await.unwrap();
+        assert_eq!(seen(archive, picks.reader, &items).await, [open]);
+    }
+    write(archive, follow("rea", "ann")).await.unwrap();
+    assert_eq!(seen(archive, picks.reader, &items).await, [open, unranked, narrowed]);
+    write(archive, unfollow("rea", "ann")).await.unwrap();
+    write(archive, move_to(open, 60)).await.unwrap();
+    rank(archive, more, &[]).await;
+    assert_eq!(seen(archive, picks.reader, &items).await, [open], "one ranking still holds it");
+    rank(archive, picks, &[(letter, 1), (open, 50)]).await;
+    assert_eq!(seen(archive, picks.reader, &items).await, [open], "it has moved");
+    rank(archive, picks, &[(unranked, 1)]).await;
+    assert_eq!(seen(archive, picks.reader, &items).await, [unranked], "what has left is closed again");
+    assert_eq!(ranked().await, [((picks.reader, unranked), Shields(0))]);
+    write(archive, delete(unranked)).await.unwrap();
+    renew(archive, 5).await;
+    assert_eq!((seen(archive, picks.reader, &items).await, ranked().await), (vec![], vec![]));
 }
 
 pub(super) async fn s11_an_item_that_does_not_live_refuses_the_whole_ranking(archive: Arc<dyn Archive>) {

@@ -18,6 +18,7 @@ use super::audiences;
 use super::events;
 use super::lines;
 use super::persons;
+use super::pins;
 use super::push;
 use super::rankings;
 use super::revocations;
@@ -73,6 +74,7 @@ impl Erasures for EmbeddedArchive {
         let forget = Request::new(Durability::Synced, move |tx| {
             push::forget_all(tx, &from, user)?;
             persons::remove(tx, &search, user)?;
+            pins::forget(tx, user);
             forget_rest(tx, user, limit)
         });
         self.db.submit(forget.then(move |_: &bool| listeners.set(user, false))).await

@@ -43,6 +43,7 @@ mod news;
 mod notifications;
 mod people;
 mod persons;
+mod pins;
 mod push;
 mod rankings;
 mod reactions;

@@ -11,13 +11,14 @@ use std::ops::Bound::{Excluded, Included};
 use async_trait::async_trait;
 use feedgate_common::archive::Rankings;
 use feedgate_common::error::Result;
+use feedgate_common::graph::Shields;
 use feedgate_common::ranking::{NoSuchItem, RANKING_MAX, Ranked, Renewed, changes};
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, StoreError, UserNo};
 
 use super::EmbeddedArchive;
 use super::ledger::Ledger;
 use super::tables::{
-    DirectRow, DirectShown, Directs, ItemRow, Items, Life, RankedIn, RankedOver, RankedRow, RankingDue,
+    DirectRow, DirectShown, Directs, Edges, ItemRow, Items, Life, RankedIn, RankedOver, RankedRow, RankingDue,
 };
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -60,6 +61,18 @@ impl Rankings for EmbeddedArchive {
         Ok(living)
     }
 
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+        let view = self.db.view()?;
+        let mut found = vec![];
+        for &(reader, item) in asked {
+            if let Some(author) = ranked_author(&*view, reader, item)? {
+                let edge = view.get::<Edges>(&(reader, author))?;
+                found.push(((reader, item), edge.map_or(Shields(0), |row| row.held.shields)));
+            }
+        }
+        Ok(found)
+    }
+
     async fn renew_rankings(&self, now: Millis, limit: usize) -> Result<Renewed> {
         if self.db.view()?.scan::<RankingDue>(..).next().transpose()?.is_none() {
             return Ok(Renewed::default());
@@ -92,6 +105,14 @@ pub(super) fn erase(tx: &mut Tx<'_>, (reader, seq): (UserNo, DirectSeq), row: &D
         tx.remove::<RankedIn>(&place);
     }
     Ok(())
+}
+
+/// The author of an item that stands in a ranking of the reader; `None` if it stands in none.
+fn ranked_author(from: &impl Read, reader: UserNo, item: ItemId) -> Result<Option<UserNo>> {
+    let key = |feed| (item, InboxKey { reader, feed });
+    let place = from.scan::<RankedIn>(key(FeedId(0))..=key(FeedId(u16::MAX))).next().transpose()?;
+    let Some((_, RankedRow { seq, .. })) = place else { return Ok(None) };
+    Ok(from.get::<Directs>(&(reader, seq))?.map(|add| add.author))
 }
 
 fn living(from: &impl Read, item: ItemId) -> Result<Option<ItemRow>> {

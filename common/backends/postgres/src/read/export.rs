@@ -2,11 +2,9 @@
 //! in pages along one index.
 
 use feedgate_common::archive::Held;
-use feedgate_common::graph::Shields;
 use feedgate_common::{ItemId, OutboxSeq, Record, UserId, UserNo};
 use sqlx::PgConnection;
 
-use crate::fault::corrupt;
 use crate::rows;
 use crate::users::user_id;
 
@@ -57,7 +55,7 @@ pub(crate) async fn held(
         .fetch_all(connection)
         .await?;
     let held = |(author, follows, shields, generation, past, since)| {
-        let shields = Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?);
+        let shields = rows::shields_of(shields)?;
         let (generation, past) = (rows::count_of(generation)?, rows::count_of(past)?);
         Ok(Held { author: rows::user_of(author)?, follows, shields, generation, past, since })
     };

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use feedgate_common::around::{Reach, shows_original};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::graph::Shields;
 use feedgate_common::{Body, Item, ItemId, UserNo};
 use sqlx::{FromRow, PgConnection, Row as _};
 
@@ -74,7 +73,7 @@ pub(crate) async fn originals(
     for row in query.fetch_all(connection).await? {
         let (shields, follows, has): (i16, bool, bool) =
             (row.try_get(COLUMNS)?, row.try_get(COLUMNS + 1)?, row.try_get(COLUMNS + 2)?);
-        let shields = Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?);
+        let shields = rows::shields_of(shields)?;
         let item = item(Row::from_row(&row)?)?;
         if shows_original(user == Some(item.author_no), (follows, shields), Reach::of(&item, has)) {
             found.insert(item.id, Arc::new(item));

@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashSet};
 use compact_str::CompactString;
 use feedgate_common::accept::{Ask, AuthorRow, EdgeRow, ItemRow, ReaderRow};
 use feedgate_common::archive::Write;
-use feedgate_common::graph::Shields;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::{InboxKey, ItemId, UserNo};
 use sqlx::PgConnection;
@@ -233,7 +232,7 @@ async fn load_edges(
     for (reader, author, follows, shields, generation, from, past) in read {
         let row = EdgeRow {
             follows,
-            shields: Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?),
+            shields: rows::shields_of(shields)?,
             generation: rows::count_of(generation)?,
             from: rows::count_of(from)?,
             past: past.map(rows::count_of).transpose()?,

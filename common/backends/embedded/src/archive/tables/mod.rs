@@ -49,6 +49,7 @@
 //!   ranked_in                             item, reader, feed        → its rank in a ranking, and the number of its add
 //!   ranked_over                           reader, feed, number      → records of a ranking that are of no use any more
 //!   ranking_due                           item                      → edited or deleted; how far rankings know of it
+//!   pins                                  user                      → the items that the user has pinned
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -76,6 +77,7 @@ mod items;
 mod layout;
 mod lines;
 mod people;
+mod pins;
 mod pulls;
 mod push;
 mod rankings;
@@ -109,6 +111,7 @@ pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
 pub(crate) use layout::{FORMAT, Incarnation, Layout, LayoutRow};
 pub(crate) use lines::{LineGroups, LineRow, Lines, LinesOf, MemberKeys, MemberRow, Members};
 pub(crate) use people::{People, PersonRow};
+pub(crate) use pins::{Pins, PinsRow};
 pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use push::{
     FeedList, PushDead, PushDeadRow, PushDeviceRow, PushDevices, PushDue, PushNotices, PushNumber, PushReaders,
@@ -219,6 +222,7 @@ mod tests {
             Listing::TAG,
             ListHeads::TAG,
             Audiences::TAG,
+            Pins::TAG,
             RankedIn::TAG,
             RankedOver::TAG,
             RankingDue::TAG,
