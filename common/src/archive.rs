@@ -21,6 +21,7 @@
 //!   Notifications whom a reaction or a comment concerns, and is told  HTTP API
 //!   Audiences   lists of users, and who is in the audience of an item  HTTP API, push, export
 //!   Rankings    what recommenders put into feeds of readers      HTTP API, timeline worker, export
+//!   OwnPosts    whether authors' items stand in their own feeds    timeline worker
 //!   Search      which items and users hold which words        HTTP API, timeline worker
 //!   Erasures    the erasure of users, what is known of one      HTTP API, timeline worker
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
@@ -55,6 +56,7 @@ mod items;
 mod names;
 mod notifications;
 mod outboxes;
+mod own_posts;
 mod people;
 mod push;
 mod rankings;
@@ -78,6 +80,7 @@ pub use items::Items;
 pub use names::Names;
 pub use notifications::Notifications;
 pub use outboxes::{Author, Outbox, Outboxes, PullHead, Recipient};
+pub use own_posts::OwnPosts;
 pub use people::{Known, People, which_count};
 pub use push::{
     DeadNotice, Note, Notice, Outcome, PLATFORM_MAX, PUSH_DEVICES_MAX, PUSH_TOKEN_MAX_BYTES, PushDevice, PushDevices,
@@ -122,6 +125,7 @@ archive!(
     Notifications,
     Audiences,
     Rankings,
+    OwnPosts,
     Erasures,
     Search,
     Transfer,

@@ -1,4 +1,4 @@
-//! A page of a profile: what an author has published to one feed, as somebody may see it.
+//! A page of what a user has published to one feed, or has sent to readers, as somebody may see it.
 
 use std::sync::Arc;
 
@@ -12,12 +12,21 @@ use crate::{DisplayKey, FeedId, Item, ItemId, UserNo};
 /// next one goes on.
 const LOOKED_AT: usize = 500;
 
-/// The items of `author` in `feed` strictly below `before` that live and may be seen, newest first, until `page` is full;
+/// Which items of a user a page has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemsOf {
+    /// Those that the user has published to this feed.
+    Outbox(UserNo, FeedId),
+    /// Those that the user has addressed to readers, whatever their feed.
+    Sent(UserNo),
+}
+
+/// Those of the items `of` a user strictly below `before` that live and may be seen, newest first, until `page` is full;
 /// and below which key to go on: `None` if everything was looked at, and only then. If an item is deleted between the
 /// read of the list and the read of the item, the next one takes its place. Fails if a store does.
 pub async fn profile(
     archive: &(impl Items + ?Sized),
-    (author, feed): (UserNo, FeedId),
+    of: ItemsOf,
     seeing: &dyn Seeing,
     mut before: Option<DisplayKey>,
     page: Limit,
@@ -26,7 +35,10 @@ pub async fn profile(
     while looked < LOOKED_AT {
         // Where some may not be seen, there may be many more of them.
         let asked = if looked == 0 { stretch.wants() } else { FETCH };
-        let keys = archive.profile(author, feed, before, asked).await?;
+        let keys = match of {
+            ItemsOf::Outbox(author, feed) => archive.profile(author, feed, before, asked).await?,
+            ItemsOf::Sent(user) => archive.sent(user, before, asked).await?,
+        };
         let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
         let seen = if ids.is_empty() { vec![] } else { seeing.of(&ids).await? };
         stretch.extend(seen.into_iter().zip(&keys).filter_map(|(item, key)| Some(item?.at(*key))));
@@ -68,7 +80,7 @@ mod tests {
         async fn originals(&self, _: &[ItemId], _: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
             unreachable!("items are read by who may see them")
         }
-        async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+        async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
             unreachable!("no time is asked for")
         }
         async fn item_by_foreign_id(&self, _: &str) -> Result<Option<ItemId>> {
@@ -84,6 +96,9 @@ mod tests {
             self.reads.fetch_add(1, Ordering::SeqCst);
             let below = before.map_or(self.count, |key| key.item.0 - 1);
             Ok((1..=below).rev().take(limit).map(|id| item(id).key()).collect())
+        }
+        async fn sent(&self, _: UserNo, _: Option<DisplayKey>, _: usize) -> Result<Vec<DisplayKey>> {
+            unreachable!("what was sent comes by the same way")
         }
         async fn addressed(&self, _: UserNo, _: &[ItemId]) -> Result<Vec<ItemId>> {
             unreachable!("items are read by who may see them")
@@ -120,9 +135,10 @@ mod tests {
     fn walk(count: u64, hidden: RangeInclusive<u64>, limit: usize) -> (Vec<usize>, usize) {
         let store = Store { count, hidden, reads: AtomicUsize::new(0) };
         let (mut all, mut pages, mut most, mut before) = (vec![], vec![], 0, None);
+        let of = ItemsOf::Outbox(ANN, FeedId::MAIN);
         loop {
             store.reads.store(0, Ordering::SeqCst);
-            let page = profile(&store, (ANN, FeedId::MAIN), &store, before, limit.into());
+            let page = profile(&store, of, &store, before, limit.into());
             let (items, next) = page.now_or_never().expect("the store answers at once").unwrap();
             most = most.max(store.reads.load(Ordering::SeqCst));
             assert!(items.len() <= limit);

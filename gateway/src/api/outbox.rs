@@ -1,19 +1,19 @@
 //! A profile page: the items that one author has published to a feed and not deleted, newest first, as the viewer may
-//! see them.
+//! see them. And what a user has sent to readers by name, for the user and backends alone.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::feed::{Cards, Feeds, Limit, profile};
-use feedgate_common::{Archive, UserId};
+use feedgate_common::feed::{Cards, Feeds, ItemsOf, Limit, profile};
+use feedgate_common::{Archive, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
 use super::items::{seen_as, viewer};
 use super::names::user_no;
 use super::problem::{Kind, Problem};
-use super::query::{Query, Segment};
+use super::query::{Params, Query, Segment};
 use super::seeing::Seen;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most_with_people};
@@ -43,10 +43,36 @@ pub(super) async fn page(
         None => whole(&caller, &user)?,
     };
     let feed = params.feed(feeds.named())?;
+    list(caller, (archive, &feeds), (&user, viewer), |author| ItemsOf::Outbox(author, feed), &params).await
+}
+
+/// Answers `GET /v1/users/{user}/sent` with a page of what the user has addressed to readers by name, in whatever feed of
+/// theirs it is. A reader's token opens the reader's own.
+pub(super) async fn sent(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
+    Segment(user): Segment<UserId>,
+    query: Query,
+) -> Result<Response, Problem> {
+    caller.may_read(&user)?;
+    let params = query.only(&["limit", "cursor"])?;
+    let viewer = caller.reader().cloned();
+    list(caller, (archive, &feeds), (&user, viewer), ItemsOf::Sent, &params).await
+}
+
+/// Answers with a page of these items `of` a user, as `viewer` sees them; `None` is a backend.
+async fn list(
+    caller: Caller,
+    (archive, feeds): (Arc<dyn Archive>, &Feeds),
+    (user, viewer): (&UserId, Option<UserId>),
+    of: impl FnOnce(UserNo) -> ItemsOf,
+    params: &Params,
+) -> Result<Response, Problem> {
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let reader = caller.reader().is_some();
     let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;
-    let Some(author) = user_no(&*archive, &user).await? else {
+    let Some(author) = user_no(&*archive, user).await? else {
         return Ok(permit.answer(&Profile::default()));
     };
     let seen = Seen { archive: archive.clone(), viewer: seen_as(&*archive, viewer).await?, reader };
@@ -54,7 +80,7 @@ pub(super) async fn page(
         return Ok(permit.answer(&Profile::default()));
     }
     let page = Limit { items: limit, bytes: ANSWER_BYTES };
-    let (found, mut next) = profile(&*archive, (author, feed), &seen, before, page).await?;
+    let (found, mut next) = profile(&*archive, of(author), &seen, before, page).await?;
     let all = found.len();
     let items = around::join(&*archive, feeds.onlooker(seen.viewer), found, ANSWER_BYTES).await?;
     if items.len() < all {

@@ -61,7 +61,8 @@ impl Noter {
 /// What a push step brings to those of its recipients who listen. Records beyond `live` were imported.
 fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
     let adds = new(&step.records, |record| (record.op, record.key.item)).filter(move |record| record.seq <= live);
-    let listening = step.recipients.iter().filter(|recipient| recipient.listens);
+    // Nobody is told of what it has published itself.
+    let listening = step.recipients.iter().filter(|to| to.listens && to.reader != step.author);
     listening.filter_map(move |recipient| {
         let mut brought = adds.clone().filter(|record| record.seq > recipient.from);
         let (count, newest) = (brought.clone().count(), brought.next_back()?);
@@ -70,9 +71,9 @@ fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
     })
 }
 
-/// What is addressed to a reader in one feed, as a note; `None` if there is no item among it.
+/// What others have addressed to a reader in one feed, as a note; `None` if there is no item among it.
 fn note_of(key: InboxKey, entries: &[Entry]) -> Option<Note> {
-    let mut adds = new(entries, |entry| (entry.op, entry.key.item));
+    let mut adds = new(entries, |entry| (entry.op, entry.key.item)).filter(|entry| entry.author != key.reader);
     let (count, newest) = (adds.clone().count(), adds.next_back()?);
     Some(Note { key, item: newest.key.item, count: u32::try_from(count).unwrap_or(u32::MAX) })
 }

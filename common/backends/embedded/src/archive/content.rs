@@ -97,7 +97,10 @@ impl Contents {
                 // Pull numbers ascend with the outbox, so no later add is reached.
                 break;
             }
-            if reached && add.deleted_by.is_none() && is_for(route, || audiences::has(view, key.item, reader))? {
+            if reached
+                && add.deleted_by.is_none()
+                && is_for(route, author == reader, || audiences::has(view, key.item, reader))?
+            {
                 adds.push(FeedAdd { author, outbox_seq, generation: edge.generation, key });
                 if adds.len() > EDGE_ADDS_MAX {
                     break;

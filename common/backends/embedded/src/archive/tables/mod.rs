@@ -49,6 +49,8 @@
 //!   ranked_in                             item, reader, feed        → its rank in a ranking, and the number of its add
 //!   ranked_over                           reader, feed, number      → records of a ranking that are of no use any more
 //!   ranking_due                           item                      → edited or deleted; how far rankings know of it
+//!   own_posts                             ()                        → whether authors have an edge to themselves
+//!   sent                                  user, rank, item          → what the user has addressed to readers
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -75,6 +77,7 @@ mod foreign_ids;
 mod items;
 mod layout;
 mod lines;
+mod own_posts;
 mod people;
 mod pulls;
 mod push;
@@ -108,6 +111,7 @@ pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
 pub(crate) use layout::{FORMAT, Incarnation, Layout, LayoutRow};
 pub(crate) use lines::{LineGroups, LineRow, Lines, LinesOf, MemberKeys, MemberRow, Members};
+pub(crate) use own_posts::{OwnPosts, OwnPostsRow, Sent};
 pub(crate) use people::{People, PersonRow};
 pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use push::{
@@ -222,6 +226,8 @@ mod tests {
             RankedIn::TAG,
             RankedOver::TAG,
             RankingDue::TAG,
+            OwnPosts::TAG,
+            Sent::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();
