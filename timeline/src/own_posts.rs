@@ -25,7 +25,7 @@ const STEP: usize = 200;
 pub(crate) struct OwnPosts {
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) jobs: Arc<dyn Jobs>,
-    /// Whether they do.
+    /// Whether the settings let them stand there.
     pub(crate) on: bool,
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, header};
-use feedgate_common::archive::OwnPosts as _;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::intake;
 use feedgate_common::named::{NamedFeed, NamedFeeds};

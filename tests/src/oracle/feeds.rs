@@ -9,8 +9,8 @@
 //! A post that is narrowed to an audience is one of the author's posts for everybody, and shown to those in its
 //! audience.
 //!
-//! An author sees all of its own posts, whoever is in their audience, while it was said that they stand in its feed.
-//! It does not follow itself, whatever its class.
+//! An author sees all of its own posts, of any audience, while it was said that they stand in its feed. It does not
+//! follow itself, whatever its class.
 //!
 //! A reader sees an author whom they follow while no shield is up between them. A reader who has never followed,
 //! unfollowed or shielded an author whom everyone follows, follows the author since everyone does, without any

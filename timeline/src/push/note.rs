@@ -137,6 +137,17 @@ mod tests {
     }
 
     #[test]
+    fn s10_nobody_is_told_of_what_it_has_published_or_sent_itself() {
+        let own = Advance { author: UserNo(3), ..step(&[record(3, Op::Add)]) };
+        let told = |step: &Advance| notes_of(step, 9).map(|note| note.key.reader.0).collect::<Vec<_>>();
+        assert_eq!(told(&step(&own.records)), [1, 3]);
+        assert_eq!(told(&own), [1]);
+        let entry = |author| Entry::of(&own.records[0], UserNo(author), 0);
+        assert!(note_of(InboxKey::main(UserNo(1)), &[entry(2)]).is_some());
+        assert_eq!(note_of(InboxKey::main(UserNo(1)), &[entry(1)]), None, "a letter to oneself");
+    }
+
+    #[test]
     fn nobody_is_told_of_edits_deletes_and_history() {
         let step = step(&[record(5, Op::Update), record(6, Op::Delete), record(7, Op::Add)]);
         assert_eq!(notes_of(&step, 6).count(), 0);

@@ -56,6 +56,15 @@ pub enum Saw {
     Ahead(Position),
 }
 
+/// How many items were published after a time.
+#[derive(Debug, Clone, Copy)]
+struct Later {
+    /// All of them, those of the reader too.
+    all: usize,
+    /// Those of others than the reader.
+    of_others: usize,
+}
+
 impl Pages {
     /// What the reader has seen of the feed, and how much is unread. A missing inbox is built first.
     pub async fn sight(&self, key: InboxKey) -> Result<Sight> {
@@ -146,10 +155,10 @@ impl Pages {
             Judged::Unread => Some((add.key.item, too_old)),
             Judged::IfAfter(until) => Some((add.key.item, until.max(too_old))),
         });
-        let mut unread = self.published_after(key.reader, unseen.collect()).await?;
+        let mut unread = self.published_after(key.reader, unseen.collect()).await?.of_others;
         // Who has never seen anything is told of what the log holds.
         if unread < UNREAD_MAX && seen.is_some() && judge.may_lack(base(log)) {
-            // Whose an item is that was published at any time is asked too.
+            // Of what was published at any time, too, it is asked by whom.
             let until = judge.until.max(too_old).max(Millis::MIN + 1);
             unread += self.unread_below(key, log, adds, end, until).await?;
         }
@@ -176,9 +185,11 @@ impl Pages {
                 Leg::Keys(keys) => {
                     looked += keys.len();
                     let others = keys.iter().filter(|key| !counted.contains(&key.item));
-                    match self.published_after(key.reader, others.map(|place| (place.item, until)).collect()).await? {
-                        0 => break,
-                        some => unread += some,
+                    let later =
+                        self.published_after(key.reader, others.map(|place| (place.item, until)).collect()).await?;
+                    unread += later.of_others;
+                    if later.all == 0 {
+                        break;
                     }
                 }
                 Leg::Read(below) => descent.told(&feeds.archive.feed_below(key, below, feeds.backfill).await?),
@@ -189,20 +200,22 @@ impl Pages {
         Ok(unread)
     }
 
-    /// How many of these items were published by others than `reader` after the time beside each; `Millis::MIN` counts in
-    /// any case.
-    async fn published_after(&self, reader: UserNo, items: Vec<(ItemId, Millis)>) -> Result<usize> {
+    /// How many of these items were published after the time beside each. One with `Millis::MIN` counts in any case, and
+    /// must be of another than `reader`.
+    async fn published_after(&self, reader: UserNo, items: Vec<(ItemId, Millis)>) -> Result<Later> {
         let (certain, asked): (Vec<_>, Vec<_>) = items.into_iter().partition(|(_, after)| *after == Millis::MIN);
+        let mut later = Later { all: certain.len(), of_others: certain.len() };
         if asked.is_empty() || certain.len() >= UNREAD_MAX {
-            return Ok(certain.len());
+            return Ok(later);
         }
         let ids: Vec<ItemId> = asked.iter().map(|(item, _)| *item).collect();
         let published = self.changes.feeds.archive.published(&ids).await?;
-        let later = asked
-            .iter()
-            .zip(published)
-            .filter(|((_, after), of)| of.is_some_and(|(author, at)| author != reader && at > *after));
-        Ok(certain.len() + later.count())
+        for ((_, after), of) in asked.iter().zip(published) {
+            let Some((author, _)) = of.filter(|(_, at)| at > after) else { continue };
+            later.all += 1;
+            later.of_others += usize::from(author != reader);
+        }
+        Ok(later)
     }
 
     /// The time, in Unix ms, such that the feed does not show items published up to then; `Millis::MIN` if it shows all.

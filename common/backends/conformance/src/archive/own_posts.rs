@@ -158,7 +158,8 @@ pub(super) async fn s10_an_author_is_no_follower_of_its_own(archive: Arc<dyn Arc
 pub(super) async fn s10_who_has_published_before_is_given_the_edge_by_a_walk(
     open: impl AsyncFn(&str) -> Arc<dyn Archive>,
 ) {
-    let archive = &*open("own-walk").await;
+    let before = open("own-walk").await;
+    let archive = &*before;
     let names = ["ann", "bob", "cid", "dee", "eve"];
     let (mut users, mut items) = (vec![], vec![]);
     for (name, now) in names.iter().zip(NOW..) {
@@ -197,6 +198,7 @@ pub(super) async fn s10_who_has_published_before_is_given_the_edge_by_a_walk(
         assert_eq!(feed(archive, *user).await, []);
     }
     archive.set_own_posts(true).await.unwrap();
+    drop(before);
 
     let archive = &*open("own-walk").await;
     assert_eq!(walk(archive, true, 3).await.len(), 6, "it outlives a restart");
@@ -268,6 +270,7 @@ pub(super) async fn s10_a_user_neither_follows_nor_unfollows_itself(archive: Arc
     assert!(text.contains("ann cannot follow itself") && text.contains("own_posts = true"), "{text}");
     let ann = number(archive, "ann").await;
     assert_eq!(feed(archive, ann).await, [mine], "and the edge is as it was");
+    assert_eq!(archive.user_nos(&[user("new")]).await.unwrap(), [None], "who is refused gets no number");
 }
 
 pub(super) async fn s10_an_imported_item_gives_the_edge_and_wakes_nobody(archive: Arc<dyn Archive>) {

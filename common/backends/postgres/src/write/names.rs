@@ -35,6 +35,11 @@ pub(super) async fn give(pool: &Pool, users: &Users, numbers: &mut Numbers, need
 fn may_be_refused(ask: &Ask) -> bool {
     match ask.write() {
         Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. } | Import::Member(_)) => true,
+        Write::Follow { reader, author }
+        | Write::Unfollow { reader, author }
+        | Write::Import(Import::Follow { reader, author, .. } | Import::Unfollow { reader, author }) => {
+            reader == author
+        }
         _ => ask.published().is_some_and(|publish| {
             let keys = publish.id.is_some() || publish.foreign_id.is_some() || publish.idempotency_key.is_some();
             keys || publish.repost_of.is_some() || matches!(publish.audience, Audience::Narrowed(_))
