@@ -168,7 +168,7 @@ impl Evidence<'_> {
         let (follows, shields) = self.held.map_or((everyone, Shields(0)), |held| (held.follows, held.shields));
         let edge = match (follows, self.held) {
             (true, _) if own => format!("the own items of {author} stand in the feeds of {author}"),
-            (false, _) if own => format!("own items stand in the feeds of their author only with own_posts = true"),
+            (false, _) if own => "own items stand in the feeds of their author only with own_posts = true".to_owned(),
             (true, Some(_)) => format!("{reader} follows {author}"),
             (true, None) => format!("everyone follows {author}"),
             (false, _) => format!("{reader} does not follow {author}"),

@@ -189,7 +189,7 @@ async fn what_is_there_stays_as_it_is() {
 #[tokio::test]
 async fn an_export_goes_on_from_any_of_its_cursors() {
     let (server, _kept) = Server::start().await;
-    for (n, user) in USERS.iter().enumerate().take(3) {
+    for (n, user) in USERS.iter().enumerate().skip(1).take(3) {
         server.publish("ann", &n.to_string()).await;
         server.publish("bea", &n.to_string()).await;
         server.follow(user, "ann").await;

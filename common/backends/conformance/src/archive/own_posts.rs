@@ -87,7 +87,7 @@ pub(super) async fn s10_an_authors_own_items_stand_in_its_feed_by_every_door(arc
         let cut = Cut { progress: Progress::at(1), pull: news.upto.pull };
         let state = archive.edge_state(key, author, cut, 0).await.unwrap();
         assert_eq!(state.adds.len(), if route == Route::Pull { 2 } else { 1 }, "as far as its door has come");
-        assert_eq!(archive.followees(author).await.unwrap().contains(&author), true);
+        assert!(archive.followees(author).await.unwrap().contains(&author));
         assert_eq!(archive.followers_among(author, &[author]).await.unwrap(), [author], "who is online is woken");
     }
     let (only, _) = accept(archive, narrowed_to("auto", "for one", &["one"]), NOW + 1).await;
