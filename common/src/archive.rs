@@ -22,6 +22,7 @@
 //!   Audiences   lists of users, and who is in the audience of an item  HTTP API, push, export
 //!   Rankings    what recommenders put into feeds of readers      HTTP API, timeline worker, export
 //!   Pins        what users have pinned to their profiles     HTTP API, export
+//!   OwnPosts    whether authors' items stand in their own feeds    timeline worker
 //!   Search      which items and users hold which words        HTTP API, timeline worker
 //!   Erasures    the erasure of users, what is known of one      HTTP API, timeline worker
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
@@ -56,6 +57,7 @@ mod items;
 mod names;
 mod notifications;
 mod outboxes;
+mod own_posts;
 mod people;
 mod pins;
 mod push;
@@ -80,6 +82,7 @@ pub use items::Items;
 pub use names::Names;
 pub use notifications::Notifications;
 pub use outboxes::{Author, Outbox, Outboxes, PullHead, Recipient};
+pub use own_posts::OwnPosts;
 pub use people::{Known, People, which_count};
 pub use pins::Pins;
 pub use push::{
@@ -126,6 +129,7 @@ archive!(
     Audiences,
     Rankings,
     Pins,
+    OwnPosts,
     Erasures,
     Search,
     Transfer,

@@ -149,6 +149,8 @@ pub enum Trace {
         /// With which kinds, and when, in Unix ms.
         kinds: Vec<(ReactionKind, Millis)>,
     },
+    /// The edge of the user to itself, by which its items stand in its own feed.
+    OwnEdge,
     /// The user follows this author.
     Follow(UserNo),
     /// This reader follows the user.
@@ -223,8 +225,10 @@ impl Removed {
             Trace::Shield(..) => self.shields += 1,
             Trace::Shielded(..) => self.shielded += 1,
             Trace::Audience(_) => self.audiences += 1,
-            // Notifications are counted with all that was addressed to the user. A member is no item of its own.
+            // Notifications are counted with all that was addressed to the user. A member is no item of its own, and no
+            // count shows the edge of a user to itself.
             Trace::Item { .. }
+            | Trace::OwnEdge
             | Trace::Comment { .. }
             | Trace::Member(_)
             | Trace::Notification(_)

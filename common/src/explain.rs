@@ -180,9 +180,12 @@ impl Evidence<'_> {
     /// The rules about the edge: the follow, the shields, and what was published before the follow.
     fn edge(&self) -> Vec<Finding> {
         let (reader, author) = (self.reader, &self.item.author);
-        let everyone = self.author.everyone_since.is_some();
+        let own = reader == author;
+        let everyone = self.author.everyone_since.is_some() && !own;
         let (follows, shields) = self.held.map_or((everyone, Shields(0)), |held| (held.follows, held.shields));
         let edge = match (follows, self.held) {
+            (true, _) if own => format!("the own items of {author} stand in the feeds of {author}"),
+            (false, _) if own => "own items stand in the feeds of their author only with own_posts = true".to_owned(),
             (true, Some(_)) => format!("{reader} follows {author}"),
             (true, None) => format!("everyone follows {author}"),
             (false, _) => format!("{reader} does not follow {author}"),

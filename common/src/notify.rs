@@ -28,6 +28,11 @@ use crate::{Body, FeedId, ItemId, UserId, UserNo};
 /// How the foreign id of each notification begins.
 pub const KEY_PREFIX: &str = "feedgate:";
 
+/// Whether a direct item with this foreign id is a notification: Feedgate has made it, and its author has sent nothing.
+pub fn is_notification(foreign_id: Option<&str>) -> bool {
+    foreign_id.is_some_and(|key| key.starts_with(KEY_PREFIX))
+}
+
 /// The sorts of deeds of which users are told, by the names of their settings.
 pub const SORTS: [&str; 5] = ["reaction", "comment", "reply", "repost", "follow"];
 
@@ -420,6 +425,7 @@ mod tests {
             published_at: 5,
             readers: vec![],
             fresh,
+            own_edge: false,
             told: vec![],
         };
         let author_of = |id| (id == ITEM).then_some(ANN);

@@ -79,10 +79,11 @@ pub fn is_past(cut: Cut, reader: UserNo, record: &Record, pull_seq: PullSeq) -> 
     }
 }
 
-/// Whether a record of this route is for a reader at all. `in_audience` says whether the audience of the item has the
-/// reader; it is asked only if the item has one.
-pub fn is_for<E>(route: Route, in_audience: impl FnOnce() -> Result<bool, E>) -> Result<bool, E> {
-    if route == Route::Narrow { in_audience() } else { Ok(true) }
+/// Whether a record of this route is for a reader at all. `own` says that the reader is its author, for whom it is
+/// whatever its audience. `in_audience` says whether the audience of the item has the reader; it is asked only if the
+/// item has one.
+pub fn is_for<E>(route: Route, own: bool, in_audience: impl FnOnce() -> Result<bool, E>) -> Result<bool, E> {
+    if route == Route::Narrow && !own { in_audience() } else { Ok(true) }
 }
 
 /// Whether the record is news for a reader under `edge` whose inbox has pulled up to `after`.
@@ -165,11 +166,12 @@ mod tests {
 
     #[test]
     fn s9_only_a_narrowed_record_asks_for_the_audience() {
-        let narrowed = |found: bool| is_for(Route::Narrow, || Ok::<_, ()>(found));
+        let narrowed = |found: bool| is_for(Route::Narrow, false, || Ok::<_, ()>(found));
         assert_eq!([narrowed(true), narrowed(false)], [Ok(true), Ok(false)]);
         for route in [Route::Push, Route::Pull] {
-            assert_eq!(is_for(route, || Err(())), Ok(true), "{route:?}");
+            assert_eq!(is_for(route, false, || Err(())), Ok(true), "{route:?}");
         }
+        assert_eq!(is_for(Route::Narrow, true, || Err(())), Ok(true), "s10: its author has it too");
         let [first, _] = *outbox(&[(Op::Add, 1), (Op::Add, 2)]) else { panic!() };
         let cut = Cut { progress: Progress::at(1), pull: 0 };
         assert!(is_past(cut, UserNo(5), &Record { route: Route::Narrow, ..first }, 0), "push brings it");

@@ -31,7 +31,7 @@ class Phone {
     this.#likes.clear();
     this.list.replaceChildren();
     const reader = await Reader.open(user, this.#draw);
-    this.#feed = reader.feed("feed", { own: true });
+    this.#feed = reader.feed("feed");
     this.#reader = reader;
     this.choice.replaceChildren(...reader.viewers.map(({ user, name }) => el("option", { value: user, selected: user === reader.user }, name)));
     const me = reader.person(user);
@@ -48,10 +48,8 @@ class Phone {
       ...lists.map((list) => [`Not ${list}`, { ...ALL, except_lists: [list] }]),
     ];
     const audience = el("select", { "aria-label": "Who may see it" }, options.map(([name], n) => el("option", { value: n }, name)));
-    const publish = async (text) => {
-      await this.#reader.do("post", { text, audience: options[audience.value][1], once: crypto.randomUUID() });
-      await this.#feed.loadOwn();
-    };
+    const publish = (text) =>
+      this.#reader.do("post", { text, audience: options[audience.value][1], once: crypto.randomUUID() });
     this.composer.replaceChildren(field({ label: "这一刻的想法…", button: "Post", send: (text) => publish(text).catch(trouble) }), audience);
   }
 

@@ -1,7 +1,7 @@
 // One user in a page: a token from the app's own backend, one connection by the unmodified SDK, and the feeds over it.
 //
 //     const reader = await Reader.open("ming", () => draw());     the function is called whenever something has changed
-//     const feed = reader.feed("feed", { own: true });            a list that keeps itself
+//     const feed = reader.feed("feed");                           a list that keeps itself
 //     feed.items()                                                what to show, with the counts of now
 //     await reader.like(item, true)
 //     reader.close()
@@ -9,7 +9,7 @@
 // The reducer keeps the order of a list. What stands around an item is state: it comes with a page, and from then on
 // from the channel of the item.
 
-import { Feed, FeedGap, newestFirst } from "/feed.js";
+import { Feed, FeedGap } from "/feed.js";
 
 import { trouble } from "./draw.js";
 
@@ -90,7 +90,7 @@ export class Reader {
     return ask(`/actions/${action}`, { as: this.user, ...asked });
   }
 
-  /** A list that keeps itself. `own`: it also has the posts of the user. `unread`: it counts what is unread. */
+  /** A list that keeps itself. `unread`: it counts what is unread. */
   feed(name, options = {}) {
     const feed = new LiveFeed(this, name, options);
     this.#feeds.push(feed);
@@ -196,11 +196,10 @@ export class Reader {
 class LiveFeed {
   unread = 0;
   #feed = new Feed();
-  #own = []; // the posts of the user
   #counting = null; // the timer of the next question for how much is unread
 
-  constructor(reader, name, { own = false, unread = false }) {
-    Object.assign(this, { reader, name, own, counts: unread });
+  constructor(reader, name, { unread = false }) {
+    Object.assign(this, { reader, name, counts: unread });
     const data = { deliver: "items", ...(unread && { unread }) };
     // The SDK asks for the state at first, and again when its position cannot be recovered.
     const subscription = reader.client.newSubscription(name, { data, getState: () => this.load() });
@@ -211,8 +210,7 @@ class LiveFeed {
 
   /** What to show, newest first. */
   items() {
-    const items = new Map([...this.#feed.items(), ...this.#own].map((item) => [item.id, item]));
-    return [...items.values()].map((item) => this.reader.now(item)).sort(newestFirst);
+    return this.#feed.items().map((item) => this.reader.now(item));
   }
 
   /** Whether page one is there. */
@@ -228,7 +226,7 @@ class LiveFeed {
   /** Page one again; changes that come meanwhile are held by the reducer. */
   async load() {
     this.#feed.lost();
-    const [page] = await Promise.all([this.#page(), this.own && this.loadOwn()]);
+    const page = await this.#page();
     this.reader.paged(page.items);
     this.#feed.reset(page);
     this.reader.changed();
@@ -238,12 +236,6 @@ class LiveFeed {
   async older() {
     // False if something was deleted while the page was on its way; the button asks again.
     this.#feed.append(await this.#page(this.#feed.next));
-    this.reader.changed();
-  }
-
-  /** The user's own posts, which stand in no feed of the user. */
-  async loadOwn() {
-    this.#own = (await this.reader.call("GET", `/v1/users/${this.reader.user}/outbox?limit=${PAGE}`)).items;
     this.reader.changed();
   }
 

@@ -99,7 +99,7 @@ async function repost({ id, ref, author, body }, said) {
 }
 
 async function publish(post) {
-  await reader.do("post", { ...post, once: crypto.randomUUID() }).then(() => feed.loadOwn()).catch(trouble);
+  await reader.do("post", { ...post, once: crypto.randomUUID() }).catch(trouble);
 }
 
 function me() {
@@ -157,7 +157,7 @@ async function enter(user) {
   reader = null;
   leaveSearch();
   reader = await Reader.open(user, draw);
-  feed = reader.feed("feed", { own: true });
+  feed = reader.feed("feed");
   const choices = reader.viewers.map(({ user, name }) => el("option", { value: user, selected: user === reader.user }, name));
   const choose = (event) => (location.search = `?as=${event.target.value}`);
   at("viewer").replaceChildren(avatar(reader.person(reader.user)), el("select", { "aria-label": "Viewer", onchange: choose }, choices));

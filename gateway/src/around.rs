@@ -257,7 +257,7 @@ mod tests {
             self.0.fetch_add(1, Ordering::SeqCst);
             Ok(ids.iter().map(|id| (id.0 >= 1000).then(|| item(id.0))).collect())
         }
-        async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+        async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
             unreachable!("no time is asked for")
         }
         async fn item_by_foreign_id(&self, _: &str) -> Result<Option<ItemId>> {
@@ -265,6 +265,9 @@ mod tests {
         }
         async fn profile(&self, _: UserNo, _: FeedId, _: Option<DisplayKey>, _: usize) -> Result<Vec<DisplayKey>> {
             unreachable!("no profile is asked for")
+        }
+        async fn sent(&self, _: UserNo, _: Option<DisplayKey>, _: usize) -> Result<Vec<DisplayKey>> {
+            unreachable!("nothing that was sent is asked for")
         }
         async fn addressed(&self, _: UserNo, _: &[ItemId]) -> Result<Vec<ItemId>> {
             unreachable!("what a viewer may see is the rule of originals")

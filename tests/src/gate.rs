@@ -18,9 +18,9 @@ use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs,
     Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
-    Notifications, Outbox, Outboxes, Outstanding, People, Pins, PullHead, PushDevice, PushDevices, PushNotices,
-    Rankings, Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status,
-    Transfer, Write, Writes, Written,
+    Notifications, Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice, PushDevices,
+    PushNotices, Rankings, Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights,
+    Status, Transfer, Write, Writes, Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
@@ -130,7 +130,7 @@ impl Items for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.originals(ids, viewer).await
     }
-    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
         self.gate.wait().await;
         self.store.published(ids).await
     }
@@ -148,6 +148,11 @@ impl Items for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.profile(author, feed, before, limit).await
     }
+    async fn sent(&self, user: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+        self.gate.wait().await;
+        self.store.sent(user, before, limit).await
+    }
+
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
         self.gate.wait().await;
         self.store.addressed(reader, items).await
@@ -226,6 +231,24 @@ impl Audiences for Gated<dyn Archive> {
     async fn audience(&self, item: ItemId) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
         self.store.audience(item).await
+    }
+}
+
+#[async_trait]
+impl OwnPosts for Gated<dyn Archive> {
+    async fn set_own_posts(&self, on: bool) -> Result<()> {
+        self.gate.wait().await;
+        self.store.set_own_posts(on).await
+    }
+
+    async fn own_posts_due(&self, on: bool, limit: usize) -> Result<Option<Vec<(UserNo, UserId)>>> {
+        self.gate.wait().await;
+        self.store.own_posts_due(on, limit).await
+    }
+
+    async fn own_posts_done(&self, on: bool, upto: Option<UserNo>) -> Result<()> {
+        self.gate.wait().await;
+        self.store.own_posts_done(on, upto).await
     }
 }
 

@@ -9,6 +9,7 @@
 //!   clean ──▶ inboxes that nobody has read for long
 //!   erase ──▶ users who are to be erased, step by step
 //!   index ──▶ what is to be found by search
+//!   own   ──▶ edges of authors to themselves, as the settings say
 //!   renew ──▶ rankings whose items were edited or deleted
 //!   push  ──▶ notices for readers who are away, to a webhook
 //! ```
@@ -41,6 +42,7 @@ mod execute;
 pub mod fanout;
 mod index;
 mod metrics;
+mod own_posts;
 mod pulse;
 pub mod push;
 mod relay;

@@ -31,6 +31,7 @@ use crate::execute::Executor;
 use crate::fanout::FanOut;
 use crate::index::Indexing;
 use crate::metrics::Metrics;
+use crate::own_posts::OwnPosts;
 use crate::renew::Renewing;
 use crate::retry::Backoff;
 use crate::said::Said;
@@ -57,6 +58,7 @@ pub struct Worker {
     erasing: Erasing,
     indexing: Indexing<dyn Archive>,
     renewing: Renewing,
+    own_posts: OwnPosts,
     in_flight: usize,
     drain: Duration,
     pub(crate) pulse: Arc<Pulse>,
@@ -71,6 +73,7 @@ impl Worker {
         let eraser = Eraser::new(archive.clone(), inboxes.clone());
         let indexing = Indexing { archive: archive.clone(), fields: fan_out.search().cloned() };
         let renewing = Renewing { archive: archive.clone(), jobs: jobs.clone() };
+        let own_posts = OwnPosts { archive: archive.clone(), jobs: jobs.clone(), on: fan_out.own_posts() };
         let dispatcher = Dispatcher {
             archive: archive.clone(),
             executor: Executor::new(fan_out, doorbell, pulse.clone(), metrics.clone()),
@@ -90,6 +93,7 @@ impl Worker {
             erasing: Erasing { eraser, jobs: jobs.clone() },
             indexing,
             renewing,
+            own_posts,
             jobs,
             in_flight: settings.in_flight.max(1),
             backoff: Backoff { first: settings.retry_first, max: settings.retry_max },
@@ -117,8 +121,8 @@ impl Worker {
     pub async fn run(&self, shutdown: CancellationToken) {
         let (sweeping, cleaning) = (self.sweep.run(&shutdown), self.cleaner.run(&shutdown));
         let (erasing, indexing) = (self.erasing.run(&shutdown), self.indexing.run(&shutdown));
-        let renewing = self.renewing.run(&shutdown);
-        tokio::join!(sweeping, cleaning, erasing, indexing, renewing, self.work(&shutdown));
+        let (renewing, own_posts) = (self.renewing.run(&shutdown), self.own_posts.run(&shutdown));
+        tokio::join!(sweeping, cleaning, erasing, indexing, renewing, own_posts, self.work(&shutdown));
     }
 
     async fn work(&self, shutdown: &CancellationToken) {

@@ -1,5 +1,6 @@
 //! Takes a plan over into the rows that it was made from, for the writes that follow in the same call.
 
+use super::is_own;
 use super::plan::{Change, Plan};
 use super::rows::Rows;
 use crate::Op;
@@ -61,8 +62,9 @@ impl Rows {
                 self.edges.insert(*edge, Some(*now));
                 let counter = &mut self.readers.entry(edge.0).or_default().counter;
                 *counter = now.generation.max(*counter);
-                let followers = &mut self.authors.entry(edge.1).or_default().followers;
-                *followers = followers.saturating_add_signed(Change::counted(*before, *now));
+                let author = self.authors.entry(edge.1).or_default();
+                author.followers = author.followers.saturating_add_signed(Change::counted(*edge, *before, *now));
+                author.lacks_own_edge &= !is_own(*edge);
             }
             Change::Line { id, line, begins, joined, left } => {
                 let before = self.lines.remove(id).flatten().map_or_else(Vec::new, |row| row.newest);

@@ -3,16 +3,16 @@
 
 use super::plan::{Change, Draft};
 use super::rows::EdgeRow;
-use super::{Decision, Pair};
+use super::{Decision, Pair, is_own};
 use crate::archive::{Edge, Refused, Written};
 use crate::change::Class;
 use crate::graph::{Shield, Shields};
-use crate::{Millis, OutboxSeq, UserId};
+use crate::{Millis, OutboxSeq, UserId, UserNo};
 
 /// Decides what becomes of a [`Write::Follow`](crate::archive::Write::Follow) or a
 /// [`Write::Unfollow`](crate::archive::Write::Unfollow).
 pub(super) fn follow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), follows: bool) -> Decision<Written> {
-    let edge = draft.rows.pair(names)?;
+    let edge = two(draft, names)?;
     let row = draft.rows.held(edge)?;
     // A reader who follows only because everyone does can still follow by name, and stands in the lists from then on.
     let unlisted = follows && draft.rows.edge(edge)?.is_none();
@@ -21,6 +21,34 @@ pub(super) fn follow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), follo
     }
     let now = change(draft, edge, EdgeRow { follows, ..row }, (draft.now, None))?;
     Ok(written(edge, now, true))
+}
+
+/// The reader and the author of a follow. Refused if they are one user.
+pub(super) fn two(draft: &Draft<'_, '_>, names: (&UserId, &UserId)) -> Decision<Pair> {
+    if names.0 == names.1 {
+        return Err(Refused::FollowsItself(names.0.clone()).into());
+    }
+    draft.rows.pair(names)
+}
+
+/// Decides what becomes of a [`Write::OwnPosts`](crate::archive::Write::OwnPosts).
+pub(super) fn own_posts(draft: &mut Draft<'_, '_>, name: &UserId, on: bool) -> Decision<Written> {
+    let author = draft.rows.number(name)?;
+    let before = draft.rows.held((author, author))?.edge();
+    let fresh = turn_own_edge(draft, author, on)?;
+    let now = fresh.unwrap_or(before);
+    Ok(written((author, author), now, fresh.is_some()))
+}
+
+/// Turns the edge of an author to itself on or off. Gives the edge if that changes what is stored.
+pub(super) fn turn_own_edge(draft: &mut Draft<'_, '_>, author: UserNo, on: bool) -> Decision<Option<Edge>> {
+    let edge = (author, author);
+    let row = draft.rows.held(edge)?;
+    if row.follows == on {
+        return Ok(None);
+    }
+    let at = (draft.now, None);
+    change(draft, edge, EdgeRow { follows: on, ..row }, at).map(Some)
 }
 
 pub(super) fn written((reader, author): Pair, edge: Edge, fresh: bool) -> Written {
@@ -96,10 +124,11 @@ pub(super) fn change(
         now.generation = counter + 1;
         if on {
             now.from = head;
-            now.past = past.filter(|past| *past < head);
+            // Of its own items an author has all, however old they are.
+            now.past = if is_own(edge) { Some(0) } else { past }.filter(|past| *past < head);
         }
     }
-    let listed = (now.follows && !before.is_some_and(|row| row.follows)).then_some(since);
+    let listed = (now.follows && !is_own(edge) && !before.is_some_and(|row| row.follows)).then_some(since);
     draft.changes.push(Change::Edge { edge, before, now, listed, effect });
     Ok(now.edge())
 }

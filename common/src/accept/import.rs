@@ -16,7 +16,7 @@ pub(super) fn item<'a>(
     deleted: bool,
 ) -> Decision<Written> {
     if let Some(id) = there(draft.rows, wanted)? {
-        return Ok(publish::answer(id, draft.rows.item_of_key(id)?, false));
+        return Ok(publish::earlier_answer(id, draft.rows.item_of_key(id)?));
     }
     let (author, id) = publish::named(draft.rows, wanted)?;
     let item = publish::add(draft, (author, id), wanted, version)?;
@@ -24,7 +24,7 @@ pub(super) fn item<'a>(
         let by = matches!(item.door, Door::Outbox(_)).then_some(DELETED_LATER);
         draft.changes.push(Change::End { id, by });
     }
-    Ok(publish::answer(id, &item, true))
+    Ok(publish::made(draft, id, &item))
 }
 
 /// The item that exists already; refused if the keys of `wanted` belong to another item.
@@ -70,7 +70,7 @@ pub(super) fn follow(
     from: Place,
 ) -> Decision<Written> {
     let past = place(draft.rows, names.1, from)?;
-    let edge = draft.rows.pair(names)?;
+    let edge = graph::two(draft, names)?;
     let row = draft.rows.held(edge)?;
     // A reader who has followed or unfollowed this author before is left as it is.
     if draft.rows.edge(edge)?.is_some_and(|row| row.follows || row.generation > 0) {
@@ -97,7 +97,7 @@ fn place(rows: &Rows, author: &UserId, place: Place) -> Decision<Option<OutboxSe
 
 /// Decides what becomes of an [`Import::Unfollow`](crate::import::Import::Unfollow).
 pub(super) fn unfollow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId)) -> Decision<Written> {
-    let edge = draft.rows.pair(names)?;
+    let edge = graph::two(draft, names)?;
     let row = draft.rows.held(edge)?;
     // The line has an effect only if everyone follows the author and this reader has no edge of its own.
     if draft.rows.edge(edge)?.is_some() || !row.follows {

@@ -84,6 +84,7 @@ fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
         Write::Follow { reader, author } => graph::follow(draft, (reader, author), true),
         Write::Unfollow { reader, author } => graph::follow(draft, (reader, author), false),
         Write::Shield { user, other, shield, up } => graph::shield(draft, (user, other), (*shield, *up), now),
+        Write::OwnPosts { author, on } => graph::own_posts(draft, author, *on),
         Write::Classify { author, class } => graph::classify(draft, author, *class),
         Write::Notify(wanted) => notify::notify(draft, wanted, ask.fingerprint),
         Write::Withdraw { key, .. } => notify::withdraw(draft, key),
@@ -118,6 +119,11 @@ fn all<T>(found: impl Iterator<Item = Result<T, Need>>) -> Decision<Vec<T>> {
 
 /// A reader and an author, in this order.
 type Pair = (UserNo, UserNo);
+
+/// Whether the edge is that of an author to itself: no list, count or mutual shows it.
+fn is_own((reader, author): Pair) -> bool {
+    reader == author
+}
 
 #[cfg(test)]
 mod tests;

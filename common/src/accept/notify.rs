@@ -31,7 +31,8 @@ pub(super) fn notify<'a>(
     }
     let id = make(draft, (*reader, *actor), publish, fingerprint)?;
     let (published_at, readers) = (draft.now, vec![*reader]);
-    Ok(Written::Published { id, author: *actor, outbox_seq: 0, published_at, readers, fresh: true, told: vec![] })
+    let (outbox_seq, fresh, own_edge, told) = (0, true, false, vec![]);
+    Ok(Written::Published { id, author: *actor, outbox_seq, published_at, readers, fresh, own_edge, told })
 }
 
 /// The edges that decide whether a user is told.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use compact_str::CompactString;
 
 use super::rows::{Door, EdgeRow, ItemRow, RetryRow, Rows};
-use super::{Decision, Pair, all};
+use super::{Decision, Pair, all, is_own};
 use crate::archive::{Audience, Publish, Refused, Write, Written};
 use crate::change::Class;
 use crate::graph::Shield;
@@ -242,8 +242,14 @@ pub enum Change<'a> {
 }
 
 impl Change<'_> {
-    /// By how much the change of an edge changes the number of the author's followers: -1, 0 or 1.
-    pub fn counted(before: Option<EdgeRow>, now: EdgeRow) -> i64 {
+    /// By how much the change of an edge changes the number of the author's followers: -1, 0 or 1. An author is no
+    /// follower of itself.
+    pub fn counted(edge: Pair, before: Option<EdgeRow>, now: EdgeRow) -> i64 {
+        if is_own(edge) { 0 } else { Self::turned(before, now) }
+    }
+
+    /// By how much the change of an edge changes the number of those to whom push brings the author's items: -1, 0 or 1.
+    pub fn turned(before: Option<EdgeRow>, now: EdgeRow) -> i64 {
         i64::from(now.edge().on) - i64::from(before.is_some_and(|row| row.edge().on))
     }
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 use super::plan::{Change, Draft};
 use super::rows::{AuthorRow, Door, ItemRow, RetryRow, Rows};
-use super::{Decision, all};
+use super::{Decision, all, graph};
 use crate::archive::{Audience, Publish, Refused, Written};
 use crate::change::{Class, Record, Route, route_of};
 use crate::{DisplayKey, ItemId, Millis, Op, OutboxSeq, UserId, UserNo};
@@ -39,7 +39,7 @@ pub(super) fn publish<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a Publish, finger
     if let Some(id) = earlier(draft.rows, draft.now, wanted, fingerprint)? {
         let row = draft.rows.item_of_key(id)?;
         remember(draft, row.author, wanted, RetryRow { item: id, fingerprint, expires: 0 })?;
-        return Ok(answer(id, row, false));
+        return Ok(earlier_answer(id, row));
     }
     if let Some(original) = wanted.repost_of
         && !draft.rows.item(original)?.is_some_and(|row| row.living)
@@ -49,7 +49,7 @@ pub(super) fn publish<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a Publish, finger
     let (author, id) = named(draft.rows, wanted)?;
     remember(draft, author, wanted, RetryRow { item: id, fingerprint, expires: 0 })?;
     let item = add(draft, (author, id), wanted, (1, fingerprint))?;
-    Ok(answer(id, &item, true))
+    Ok(made(draft, id, &item))
 }
 
 /// The item that an earlier request with one of these keys became; `None` if there was no such request. Refused if the
@@ -80,8 +80,18 @@ fn earlier(rows: &Rows, now: Millis, wanted: &Publish, fingerprint: [u8; 16]) ->
     Ok(None)
 }
 
-/// The answer to a request for this item. `fresh` says that the request has made it.
-pub(super) fn answer(id: ItemId, row: &ItemRow, fresh: bool) -> Written {
+/// The answer to a request that has made this item.
+pub(super) fn made(draft: &Draft<'_, '_>, id: ItemId, row: &ItemRow) -> Written {
+    let own_edge = draft.changes.iter().any(|change| matches!(change, Change::Edge { .. }));
+    answer(id, row, true, own_edge)
+}
+
+/// The answer to a request for an item that was there already.
+pub(super) fn earlier_answer(id: ItemId, row: &ItemRow) -> Written {
+    answer(id, row, false, false)
+}
+
+fn answer(id: ItemId, row: &ItemRow, fresh: bool, own_edge: bool) -> Written {
     let readers = row.door.readers().to_vec();
     Written::Published {
         id,
@@ -90,6 +100,7 @@ pub(super) fn answer(id: ItemId, row: &ItemRow, fresh: bool) -> Written {
         published_at: row.published_at,
         readers,
         fresh,
+        own_edge,
         told: vec![],
     }
 }
@@ -167,6 +178,9 @@ fn to_followers(
     let row = draft.rows.author(author)?;
     if narrow.is_some() && row.class == Class::Everyone {
         return Err(Refused::NarrowedEveryones(wanted.author.clone()).into());
+    }
+    if row.lacks_own_edge {
+        graph::turn_own_edge(draft, author, true)?;
     }
     let route = narrow.unwrap_or_else(|| route_of(row.class, row.followers, draft.pull_above));
     let record = Record { seq: row.head + 1, op: Op::Add, route, feed: wanted.feed, key };

@@ -12,7 +12,7 @@ use crate::graph::{Shields, effective_edge};
 use crate::notify::lines::LineRow;
 use crate::{DirectSeq, DisplayKey, FeedId, Generation, InboxKey, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
-use super::{Decision, Pair, Stop, all};
+use super::{Decision, Pair, Stop, all, is_own};
 
 /// A row that a decision needs and that [`Rows`] does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +60,10 @@ pub struct AuthorRow {
     pub class: Class,
     /// The head of the outbox when everyone began to follow; `None` if not everyone does.
     pub everyone_since: Option<OutboxSeq>,
-    /// How many edges that are on have a row. It only decides the route for an author of class `auto`.
+    /// How many edges of others that are on have a row. It only decides the route for an author of class `auto`.
     pub followers: u64,
+    /// Whether the author's own items are to stand in its feed, and it has no edge to itself yet.
+    pub lacks_own_edge: bool,
 }
 
 /// What decisions need of a reader.
@@ -224,10 +226,14 @@ impl Rows {
         loaded(&self.edges, &(reader, author), || Need::Edge(reader, author))
     }
 
-    /// The edge as it is stored. For an author whom everyone follows it is a follow before it has a row.
+    /// The edge as it is stored. For an author whom everyone follows it is a follow before it has a row, but not that of
+    /// the author to itself.
     pub(super) fn held(&self, edge: Pair) -> Result<EdgeRow, Need> {
         if let Some(row) = self.edge(edge)? {
             return Ok(row);
+        }
+        if is_own(edge) {
+            return Ok(EdgeRow::default());
         }
         let everyone_since = self.author(edge.1)?.everyone_since;
         Ok(EdgeRow { follows: everyone_since.is_some(), from: everyone_since.unwrap_or(0), ..EdgeRow::default() })

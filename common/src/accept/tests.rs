@@ -150,6 +150,42 @@ fn i4_an_edge_that_takes_effect_again_begins_at_the_head() {
 }
 
 #[test]
+fn s10_the_first_item_gives_its_author_an_edge_to_itself_that_counts_for_nothing() {
+    let ann = UserNo(9);
+    let mut home = Home::default();
+    home.kept.users.insert(user("ann"), Some(ann));
+    home.kept.authors.insert(ann, AuthorRow { head: 3, lacks_own_edge: true, ..AuthorRow::default() });
+    let publish = |home: &mut Home, audience| match home.write(Write::Publish(Publish { audience, ..post("a") })) {
+        Ok(Written::Published { own_edge, .. }) => own_edge,
+        other => panic!("{other:?}"),
+    };
+    assert!(!publish(&mut home, Audience::Users(vec![user("bob")])), "what is sent stands in no feed of its author");
+    assert!(publish(&mut home, Audience::Followers) && !publish(&mut home, Audience::Followers));
+    let edge = home.kept.edges[&(ann, ann)].unwrap();
+    assert!(edge.edge().on && (edge.from, edge.generation) == (3, 1), "{edge:?}");
+    assert_eq!(edge.past(), 0, "and what stood there before is the author's too");
+    let author = home.kept.authors[&ann];
+    assert_eq!((author.head, author.followers, author.lacks_own_edge), (5, 0, false));
+    let turn = |on| Write::OwnPosts { author: user("ann"), on };
+    assert!(home.write(turn(false)).unwrap().is_fresh() && !home.write(turn(false)).unwrap().is_fresh());
+    assert!(!home.kept.edges[&(ann, ann)].unwrap().edge().on);
+    assert_eq!(home.kept.authors[&ann].followers, 0);
+}
+
+#[test]
+fn s10_nobody_follows_themself_by_a_write_or_because_everyone_does() {
+    let mut home = Home::default();
+    for follows in [true, false] {
+        let (reader, author) = (user("ann"), user("ann"));
+        let write = if follows { Write::Follow { reader, author } } else { Write::Unfollow { reader, author } };
+        assert_eq!(home.write(write), Err(Refused::FollowsItself(user("ann"))));
+    }
+    home.write(Write::Classify { author: user("ann"), class: crate::change::Class::Everyone }).unwrap();
+    let off = home.write(Write::OwnPosts { author: user("ann"), on: false }).unwrap();
+    assert!(!off.is_fresh(), "the edge was not on: {off:?}");
+}
+
+#[test]
 fn i11_an_edit_and_a_delete_go_to_the_feed_of_their_add() {
     let mut home = Home::default();
     let likes = FeedId(3);

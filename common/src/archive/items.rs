@@ -19,9 +19,9 @@ pub trait Items: Send + Sync + 'static {
     /// for. It shows every delete and every shield that was answered before.
     async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>>;
 
-    /// When the items of these ids were published, in Unix ms and in the order asked, whether they live or were deleted;
-    /// `None` for an id that no item ever had. Reads no bodies, so that many may be asked about.
-    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<Millis>>>;
+    /// By whom and when the items of these ids were published, in Unix ms and in the order asked, whether they live or
+    /// were deleted; `None` for an id that no item ever had. Reads no bodies, so that many may be asked about.
+    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>>;
 
     /// The item with this key of the backend: the living one, else the one deleted last; `None` if no item has it. Any
     /// text may be asked for.
@@ -36,6 +36,10 @@ pub trait Items: Send + Sync + 'static {
         before: Option<DisplayKey>,
         limit: usize,
     ) -> Result<Vec<DisplayKey>>;
+
+    /// The living direct items that `user` has sent, whether they have reached anybody or not, strictly below `before` in
+    /// display order, newest first, at most `limit`. A [notification](crate::notify::is_notification) is not among them.
+    async fn sent(&self, user: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>>;
 
     /// Gives the `items` that are addressed to `reader`, or whose audience has the reader, and whose author is in no
     /// block with the reader now, in no order.

@@ -153,6 +153,14 @@ pub enum Write {
         /// The user who was followed.
         author: UserId,
     },
+    /// Lets the items of an author stand in the author's own feed, or no more. It does so by an edge of the author to
+    /// itself. Asking again changes nothing and succeeds.
+    OwnPosts {
+        /// The user who publishes.
+        author: UserId,
+        /// Whether the items are to stand there (true).
+        on: bool,
+    },
     /// Puts a shield up or takes it down. Asking again changes nothing and succeeds.
     Shield {
         /// The user who asks for it.
@@ -205,6 +213,8 @@ pub enum Written {
         readers: Vec<UserNo>,
         /// Whether this request has made the item; false if an earlier one had, and this is its answer.
         fresh: bool,
+        /// Whether the author was given an edge to itself, so that its items stand in its own feed.
+        own_edge: bool,
         /// The readers who are told of it by a notification.
         told: Vec<UserNo>,
     },
@@ -344,6 +354,12 @@ pub enum Refused {
         "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"
     )]
     StaysEveryones(UserId),
+    /// A user is to follow itself, or to unfollow itself.
+    #[error(
+        "{0} cannot follow itself; to let every author's items stand in the author's own feed, set own_posts = true in the \
+         settings of the server"
+    )]
+    FollowsItself(UserId),
     /// The author has no such list.
     #[error(
         "field \"audience\": {author} has no list {list}; a list is there while it has members: put one on it, or leave the \

@@ -113,6 +113,7 @@ impl Eraser {
                 Trace::Reactions { item, kinds } => {
                     reactions.extend(kinds.into_iter().map(|(kind, at)| Reaction { item, kind, user, at }));
                 }
+                Trace::OwnEdge => writes.push(Write::OwnPosts { author: name.clone(), on: false }),
                 Trace::Follow(author) => {
                     writes.push(Write::Unfollow { reader: name.clone(), author: self.name(author).await? });
                 }
@@ -200,7 +201,8 @@ async fn following(archive: &dyn Archive, user: UserNo, first: Option<u64>) -> R
     let mark = |author: UserNo| Mark::of([author.0.into(), 0, 0]);
     let next = held.last().filter(|_| held.len() == TRACES_MAX).map(|edge| mark(edge.author));
     let follows = held.iter().filter(|edge| edge.follows);
-    Ok(Traces { found: follows.map(|edge| (mark(edge.author), Trace::Follow(edge.author))).collect(), next })
+    let trace = |author| if author == user { Trace::OwnEdge } else { Trace::Follow(author) };
+    Ok(Traces { found: follows.map(|edge| (mark(edge.author), trace(edge.author))).collect(), next })
 }
 
 async fn listed(archive: &dyn Archive, listed: &[Follow], trace: impl Fn(UserNo) -> Trace) -> Result<Traces> {

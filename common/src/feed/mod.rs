@@ -51,7 +51,7 @@ pub use news::TakenIn;
 pub use order::first_log;
 pub use page::{Page, Pages, Saw, Sight, living};
 pub use people::{Cards, cards_of, people_of};
-pub use profile::{pinned, profile};
+pub use profile::{ItemsOf, pinned, profile};
 pub use search::{FoundItems, Seeing, find_items};
 pub use write::{Publisher, jobs_of};
 
@@ -79,6 +79,7 @@ pub struct Feeds {
     backfill: usize,
     named: Arc<NamedFeeds>,
     search: Option<TextFields>,
+    own_posts: bool,
     visible: Visible,
     retention: Retention,
     building: Building,
@@ -94,6 +95,7 @@ impl Feeds {
             backfill,
             named: Arc::default(),
             search: None,
+            own_posts: false,
             visible: Visible::default(),
             retention: Retention::default(),
             building: Building::default(),
@@ -122,6 +124,11 @@ impl Feeds {
         Self { search, ..self }
     }
 
+    /// Says whether an author's items stand in the author's own feed.
+    pub fn with_own_posts(self, own_posts: bool) -> Self {
+        Self { own_posts, ..self }
+    }
+
     /// Says whose comments users see.
     pub fn with_visible(self, visible: Visible) -> Self {
         Self { visible, ..self }
@@ -140,6 +147,11 @@ impl Feeds {
     /// The fields by whose text items are searched; `None` if search is off.
     pub fn search(&self) -> Option<&TextFields> {
         self.search.as_ref()
+    }
+
+    /// Whether an author's items stand in the author's own feed.
+    pub fn own_posts(&self) -> bool {
+        self.own_posts
     }
 
     /// The feeds that have names.

@@ -123,6 +123,7 @@ pub fn living(entries: &[Numbered]) -> Vec<DisplayKey> {
 struct Shown {
     /// Its place in the log.
     seq: u64,
+    author: UserNo,
     key: DisplayKey,
 }
 
@@ -134,7 +135,7 @@ fn living_adds(entries: &[Numbered]) -> Vec<Shown> {
     for Numbered { seq, entry } in entries {
         match entry.op {
             Op::Add => {
-                shown.insert(entry.key.item, Shown { seq: *seq, key: entry.key });
+                shown.insert(entry.key.item, Shown { seq: *seq, author: entry.author, key: entry.key });
                 if forgets && !entry.is_direct() {
                     by_author.entry(entry.author).or_default().push(entry.key.item);
                 }

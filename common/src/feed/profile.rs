@@ -1,5 +1,5 @@
-//! A page of a profile: what an author has published to one feed, as somebody may see it. What is pinned stands before
-//! the first page, and on no page behind it.
+//! A page of what a user has published to one feed, or has sent to readers, as somebody may see it. What is pinned stands
+//! before the first page of a profile, and on no page behind it.
 
 use std::sync::Arc;
 
@@ -13,26 +13,32 @@ use crate::{DisplayKey, FeedId, Item, ItemId, UserNo};
 /// next one goes on.
 const LOOKED_AT: usize = 500;
 
-/// The items that `author` has pinned on the profile of `feed`, those that live and may be seen, in their order. Two
-/// reads of the store, or one if none is pinned. Fails if the store does.
-pub async fn pinned(
-    archive: &(impl Pins + ?Sized),
-    (author, feed): (UserNo, FeedId),
-    seeing: &dyn Seeing,
-) -> Result<Vec<Arc<Item>>> {
+/// Which items of a user a page has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemsOf {
+    /// Those that the user has published to this feed.
+    Outbox(UserNo, FeedId),
+    /// Those that the user has addressed to readers, whatever their feed.
+    Sent(UserNo),
+}
+
+/// What the user has pinned of these items, those that live and may be seen, in their order: of what was sent nothing. At
+/// most two reads of the store, or one if none is pinned. Fails if the store does.
+pub async fn pinned(archive: &(impl Pins + ?Sized), of: ItemsOf, seeing: &dyn Seeing) -> Result<Vec<Arc<Item>>> {
+    let ItemsOf::Outbox(author, feed) = of else { return Ok(vec![]) };
     let pins = archive.pins(author).await?;
     let ids: Vec<ItemId> = pins.iter().filter(|pin| pin.feed == feed).map(|pin| pin.item).collect();
     let seen = if ids.is_empty() { vec![] } else { seeing.of(&ids).await? };
     Ok(seen.into_iter().flatten().collect())
 }
 
-/// The items of `author` in `feed` strictly below `before` that live and may be seen, newest first and without those of
+/// Those of the items `of` a user strictly below `before` that live and may be seen, newest first and without those of
 /// `shown`, until `page` is full; and below which key to go on: `None` if everything was looked at, and only then. If
 /// an item is deleted between the read of the list and the read of the item, the next one takes its place. Fails if a
 /// store does.
 pub async fn profile(
     archive: &(impl Items + ?Sized),
-    (author, feed): (UserNo, FeedId),
+    of: ItemsOf,
     seeing: &dyn Seeing,
     mut before: Option<DisplayKey>,
     page: Limit,
@@ -42,7 +48,10 @@ pub async fn profile(
     while looked < LOOKED_AT {
         // Where some may not be seen, there may be many more of them.
         let asked = if looked == 0 { stretch.wants() + shown.len() } else { FETCH };
-        let keys = archive.profile(author, feed, before, asked).await?;
+        let keys = match of {
+            ItemsOf::Outbox(author, feed) => archive.profile(author, feed, before, asked).await?,
+            ItemsOf::Sent(user) => archive.sent(user, before, asked).await?,
+        };
         let left: Vec<DisplayKey> = keys.iter().filter(|key| !shown.contains(&key.item)).copied().collect();
         let ids: Vec<ItemId> = left.iter().map(|key| key.item).collect();
         let seen = if ids.is_empty() { vec![] } else { seeing.of(&ids).await? };
@@ -85,7 +94,7 @@ mod tests {
         async fn originals(&self, _: &[ItemId], _: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
             unreachable!("items are read by who may see them")
         }
-        async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+        async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
             unreachable!("no time is asked for")
         }
         async fn item_by_foreign_id(&self, _: &str) -> Result<Option<ItemId>> {
@@ -101,6 +110,9 @@ mod tests {
             self.reads.fetch_add(1, Ordering::SeqCst);
             let below = before.map_or(self.count, |key| key.item.0 - 1);
             Ok((1..=below).rev().take(limit).map(|id| item(id).key()).collect())
+        }
+        async fn sent(&self, _: UserNo, _: Option<DisplayKey>, _: usize) -> Result<Vec<DisplayKey>> {
+            unreachable!("what was sent comes by the same way")
         }
         async fn addressed(&self, _: UserNo, _: &[ItemId]) -> Result<Vec<ItemId>> {
             unreachable!("items are read by who may see them")
@@ -142,9 +154,10 @@ mod tests {
         let shown: Vec<ItemId> = shown.iter().map(|id| ItemId(*id)).collect();
         let store = Store { count, hidden, reads: AtomicUsize::new(0) };
         let (mut all, mut pages, mut most, mut before) = (vec![], vec![], 0, None);
+        let of = ItemsOf::Outbox(ANN, FeedId::MAIN);
         loop {
             store.reads.store(0, Ordering::SeqCst);
-            let page = profile(&store, (ANN, FeedId::MAIN), &store, before, limit.into(), &shown);
+            let page = profile(&store, of, &store, before, limit.into(), &shown);
             let (items, next) = page.now_or_never().expect("the store answers at once").unwrap();
             most = most.max(store.reads.load(Ordering::SeqCst));
             assert!(items.len() <= limit);

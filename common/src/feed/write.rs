@@ -77,6 +77,9 @@ fn left_by(written: &Written) -> Vec<Job> {
     match written {
         // Who is told of a line has nothing to take in: only an import has such an answer.
         Written::Classified { .. } | Written::Line { .. } | Written::Untold => vec![],
+        Written::Published { author, own_edge: true, .. } => {
+            vec![Job::FanOut { author: *author }, Job::Edge { reader: *author, author: *author }]
+        }
         Written::Published { author, readers, .. }
         | Written::Edited { author, readers, .. }
         | Written::Deleted { author, readers, .. } => match &readers[..] {

@@ -24,7 +24,7 @@ use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
 /// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 86] = [
+pub(crate) const SETTINGS: [(&str, Takes); 87] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -38,6 +38,7 @@ pub(crate) const SETTINGS: [(&str, Takes); 86] = [
     ("node", AtStart),
     ("health_listen", AtStart),
     ("backfill", AtStart),
+    ("own_posts", AtStart),
     ("pull_above", AtStart),
     ("unread_days", AtStart),
     ("buckets", AtStart),

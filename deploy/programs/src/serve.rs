@@ -221,6 +221,7 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
             .with_retention(settings.unread(), Arc::new(clock::now))
             .with_named(named)
             .with_search(search)
+            .with_own_posts(settings.own_posts)
             .with_visible(visible),
     ))
 }

@@ -80,6 +80,8 @@ pub(crate) struct Settings {
     pub(crate) health_listen: SocketAddr,
     /// How many of an author's newest items a new follow brings into the feed.
     pub(crate) backfill: usize,
+    /// Whether an author's items stand in the author's own feed.
+    pub(crate) own_posts: bool,
     /// An author of class `auto` with more followers than this is pulled.
     pub(crate) pull_above: u64,
     /// How many days an inbox is kept that is not read.
@@ -152,6 +154,7 @@ impl Default for Settings {
             node: String::new(),
             health_listen: SocketAddr::from(([127, 0, 0, 1], 8082)),
             backfill: DEFAULT_BACKFILL,
+            own_posts: false,
             pull_above: DEFAULT_PULL_ABOVE,
             unread_days: 7,
             buckets: 16,

@@ -50,6 +50,7 @@ const FOR_READERS: &[&str] = &[
     "/v1/users/{user}/changes",
     SEEN,
     "/v1/users/{user}/outbox",
+    "/v1/users/{user}/sent",
     "/v1/users/{user}/sessions",
     "/connection/uni_sse",
 ];

@@ -188,6 +188,7 @@ const ROUTES: &[Route] = &[
     ("/v1/users/{user}/seen", || get(seen::read).put(seen::see)),
     ("/v1/users/{user}/outbox", || get(outbox::page)),
     ("/v1/users/{user}/pins/{id}", || put(pins::pin).delete(pins::unpin)),
+    ("/v1/users/{user}/sent", || get(outbox::sent)),
     ("/v1/users/{user}/sessions", || get(sessions::list)),
     ("/v1/users/{user}/sessions/{device}", || delete(sessions::kick)),
     ("/v1/users/{user}/devices", || get(devices::list)),

@@ -1,5 +1,6 @@
 //! A profile page: the items that one author has published to a feed and not deleted, newest first, as the viewer may
-//! see them. Before those of the first page stands what the author has pinned.
+//! see them. Before those of the first page stands what the author has pinned. And what a user has sent to readers by
+//! name, for the user and backends alone; none of that is pinned.
 //!
 //! ```text
 //!   first page     pinned, then the newest    next = the last key, and what was pinned
@@ -10,16 +11,16 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::feed::{Cards, Feeds, Limit, pinned, profile};
+use feedgate_common::feed::{Cards, Feeds, ItemsOf, Limit, pinned, profile};
 use feedgate_common::pins::PINS_MAX;
-use feedgate_common::{Archive, Body, ItemId, UserId};
+use feedgate_common::{Archive, Body, ItemId, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
 use super::items::{seen_as, viewer};
 use super::names::user_no;
 use super::problem::{Kind, Problem};
-use super::query::{Query, Segment};
+use super::query::{Params, Query, Segment};
 use super::seeing::Seen;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most_with_people};
@@ -52,29 +53,55 @@ pub(super) async fn page(
         None => whole(&caller, &user)?,
     };
     let feed = params.feed(feeds.named())?;
+    list(caller, (archive, &feeds), (&user, viewer), |author| ItemsOf::Outbox(author, feed), &params).await
+}
+
+/// Answers `GET /v1/users/{user}/sent` with a page of what the user has addressed to readers by name, in whatever feed of
+/// theirs it is. A reader's token opens the reader's own.
+pub(super) async fn sent(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
+    Segment(user): Segment<UserId>,
+    query: Query,
+) -> Result<Response, Problem> {
+    caller.may_read(&user)?;
+    let params = query.only(&["limit", "cursor"])?;
+    let viewer = caller.reader().cloned();
+    list(caller, (archive, &feeds), (&user, viewer), ItemsOf::Sent, &params).await
+}
+
+/// Answers with a page of these items `of` a user, as `viewer` sees them; `None` is a backend.
+async fn list(
+    caller: Caller,
+    (archive, feeds): (Arc<dyn Archive>, &Feeds),
+    (user, viewer): (&UserId, Option<UserId>),
+    of: impl FnOnce(UserNo) -> ItemsOf,
+    params: &Params,
+) -> Result<Response, Problem> {
     let (cursor, limit) = (params.profile_cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let reader = caller.reader().is_some();
     let items = limit + PINS_MAX;
     let permit = caller.permit(most_with_people(items + 1, ANSWER_BYTES) + items * AROUND_MAX).await?;
-    let Some(author) = user_no(&*archive, &user).await? else {
+    let Some(author) = user_no(&*archive, user).await? else {
         return Ok(permit.answer(&Profile::default()));
     };
     let seen = Seen { archive: archive.clone(), viewer: seen_as(&*archive, viewer).await?, reader };
     if !seen.opens(author).await? {
         return Ok(permit.answer(&Profile::default()));
     }
+    let of = of(author);
     let (mut found, before, shown) = match cursor {
         Some((key, shown)) => (vec![], Some(key), shown),
         None => {
-            let pinned = pinned(&*archive, (author, feed), &seen).await?;
+            let pinned = pinned(&*archive, of, &seen).await?;
             let ids: Vec<ItemId> = pinned.iter().map(|item| item.id).collect();
             (pinned, None, ids)
         }
     };
     let pinned = found.len();
     let bytes = ANSWER_BYTES - found.iter().map(|item| item.body.get().len()).sum::<usize>();
-    let page = Limit { items: limit, bytes };
-    let (newest, mut next) = profile(&*archive, (author, feed), &seen, before, page, &shown).await?;
+    let (newest, mut next) = profile(&*archive, of, &seen, before, Limit { items: limit, bytes }, &shown).await?;
     found.extend(newest);
     let all = found.len();
     let mut items = around::join(&*archive, feeds.onlooker(seen.viewer), found, ANSWER_BYTES).await?;

@@ -243,6 +243,7 @@ impl From<Refused> for Problem {
             | Refused::KeyReused(_)
             | Refused::StaysEveryones(_)
             | Refused::OlderThanEveryone(_) => Kind::Conflict,
+            Refused::FollowsItself(_) => Kind::InvalidField,
             Refused::NoSuchItem(_) => Kind::NotFound,
             Refused::VersionMismatch { .. } => Kind::VersionMismatch,
         };

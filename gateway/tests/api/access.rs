@@ -17,12 +17,13 @@ use crate::erasures::finished;
 use crate::server::{API_KEY, Server, key_of, request};
 
 /// The routes that a reader's own token opens, with `{user}` the reader.
-const READERS: [&str; 11] = [
+const READERS: [&str; 12] = [
     "feed",
     "changes",
     "seen",
     "following",
     "outbox",
+    "sent",
     "sessions",
     "muted",
     "hidden",

@@ -60,7 +60,10 @@ async fn happen(server: &Server, chance: &mut SmallRng, items: &mut Vec<String>)
             let accepted = server.post("/v1/items", item).await.expect(201);
             items.push(accepted.json["id"].as_str().unwrap().to_owned());
         }
-        7..12 => drop(server.call(&format!("{method} /v1/users/{one}/following/{other}"), None).await.expect(204)),
+        7..12 => {
+            let status = if one == other { 422 } else { 204 };
+            server.call(&format!("{method} /v1/users/{one}/following/{other}"), None).await.expect(status);
+        }
         12..14 if !items.is_empty() => {
             let id = &items[chance.random_range(0..items.len())];
             drop(server.call(&format!("PATCH /v1/items/{id}"), Some(r#"{"body":"edited"}"#)).await);
@@ -86,7 +89,12 @@ async fn i4_what_one_store_gives_another_takes_in_with_equal_feeds() {
     for seed in 0..6 {
         println!("seed {seed}");
         let mut chance = SmallRng::seed_from_u64(seed);
-        let ((source, _kept), (target, _kept_too)) = (Server::start().await, Server::start().await);
+        let kept = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let open = async |nth: usize| match seed % 2 {
+            0 => Server::open(kept[nth].path()).await,
+            _ => Server::open_with_own_posts(kept[nth].path()).await,
+        };
+        let (source, target) = (open(0).await, open(1).await);
         let mut items = vec![];
         for _ in 0..120 {
             happen(&source, &mut chance, &mut items).await;
@@ -181,7 +189,7 @@ async fn what_is_there_stays_as_it_is() {
 #[tokio::test]
 async fn an_export_goes_on_from_any_of_its_cursors() {
     let (server, _kept) = Server::start().await;
-    for (n, user) in USERS.iter().enumerate().take(3) {
+    for (n, user) in USERS.iter().enumerate().skip(1).take(3) {
         server.publish("ann", &n.to_string()).await;
         server.publish("bea", &n.to_string()).await;
         server.follow(user, "ann").await;

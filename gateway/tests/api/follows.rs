@@ -79,16 +79,46 @@ async fn a_batch_mutes_hides_and_blocks_too() {
 }
 
 #[tokio::test]
-async fn i5_an_unfollowed_author_leaves_the_feed_and_ones_own_posts_show_after_following_oneself() {
-    let (server, _dir) = Server::start().await;
+async fn i5_an_unfollowed_author_leaves_the_feed_and_ones_own_posts_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::open_with_own_posts(dir.path()).await;
     let (theirs, own) = (server.publish("ann", "theirs").await, server.publish("bob", "own").await);
     server.follow("bob", "ann").await;
-    server.follow("bob", "bob").await;
     server.settled().await;
     let shown = ids(&server.get("/v1/users/bob/feed").await.expect(200).json);
     assert_eq!(shown, [own.parse::<u64>().unwrap(), theirs.parse().unwrap()]);
     server.call("DELETE /v1/users/bob/following/ann", None).await.expect(204);
     server.settled().await;
     assert_eq!(ids(&server.get("/v1/users/bob/feed").await.json), [own.parse::<u64>().unwrap()]);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn s10_nobody_follows_themself_and_the_answer_names_the_setting() {
+    let (server, _dir) = Server::start().await;
+    let own = server.publish("bob", "own").await;
+    for method in ["PUT", "DELETE"] {
+        let answer = server.call(&format!("{method} /v1/users/bob/following/bob"), None).await.expect(422);
+        assert_eq!(answer.json["type"], "/problems/invalid-field");
+        let detail = answer.json["detail"].as_str().unwrap();
+        assert!(detail.contains("bob cannot follow itself") && detail.contains("own_posts = true"), "{detail}");
+    }
+    let ops = json!({"ops": [
+        {"op": "follow", "user": "bob", "author": "ann"},
+        {"op": "follow", "user": "bob", "author": "bob"},
+        {"op": "unfollow", "user": "bob", "author": "bob"},
+    ]});
+    let results = server.post("/v1/follows/batch", ops).await.expect(200).json["results"].clone();
+    assert_eq!(results[0]["status"], 200);
+    for (n, pointer) in [(1, "/ops/1"), (2, "/ops/2")] {
+        assert_eq!((&results[n]["status"], &results[n]["pointer"]), (&json!(422), &json!(pointer)));
+        assert!(results[n]["detail"].as_str().unwrap().contains("own_posts = true"), "{}", results[n]);
+    }
+    let line = |kind| json!({"type": kind, "reader": "bob", "author": "bob", "since": 5, "from": "head"}).to_string();
+    let follow = server.call("POST /v1/import", Some(&line("follow"))).await;
+    assert!(follow.text.contains("bob cannot follow itself"), "{}", follow.text);
+    server.settled().await;
+    assert_eq!(ids(&server.get("/v1/users/bob/feed").await.expect(200).json), [0; 0], "{own} is in no feed of bob");
+    assert_eq!(users(&server.get("/v1/users/bob/following").await.json), ["ann"]);
     server.close().await;
 }

@@ -23,6 +23,7 @@ mod hybrid_feed;
 mod items;
 mod messages;
 mod named;
+mod own_posts;
 mod pages;
 mod people;
 mod profiles;

@@ -84,7 +84,16 @@ impl Server {
     }
 
     /// Starts a server with these named feeds that searches the text of these fields.
-    pub(crate) async fn open_searching(dir: &Path, mut named: Vec<NamedFeed>, search: Option<TextFields>) -> Self {
+    pub(crate) async fn open_searching(dir: &Path, named: Vec<NamedFeed>, search: Option<TextFields>) -> Self {
+        Self::open_as(dir, named, search, false).await
+    }
+
+    /// Starts a server that lets the items of authors stand in their own feeds.
+    pub(crate) async fn open_with_own_posts(dir: &Path) -> Self {
+        Self::open_as(dir, vec![], None, true).await
+    }
+
+    async fn open_as(dir: &Path, mut named: Vec<NamedFeed>, search: Option<TextFields>, own_posts: bool) -> Self {
         let stores = Embedded::open(dir, BUCKETS).unwrap();
         let names: Vec<_> = named.iter().map(|feed| feed.name.clone()).collect();
         for (feed, id) in named.iter_mut().zip(stores.archive.intern_feeds(&names).await.unwrap()) {
@@ -92,7 +101,9 @@ impl Server {
         }
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
         let feeds = feeds.with_retention(UNREAD, Arc::new(clock::now)).with_named(NamedFeeds::new(named).unwrap());
-        let feeds = Arc::new(feeds.with_search(search));
+        let feeds = Arc::new(feeds.with_search(search).with_own_posts(own_posts));
+        // The worker does so too, a little later.
+        stores.archive.set_own_posts(own_posts).await.unwrap();
         let stop = CancellationToken::new();
         let worker =
             Worker::new(FanOut::new(feeds.clone()), stores.jobs.clone(), stores.doorbell.clone(), Default::default());

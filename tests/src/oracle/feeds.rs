@@ -9,6 +9,9 @@
 //! A post that is narrowed to an audience is one of the author's posts for everybody, and shown to those in its
 //! audience.
 //!
+//! An author sees all of its own posts, of any audience, while it was said that they stand in its feed. It does not
+//! follow itself, whatever its class.
+//!
 //! A reader sees an author whom they follow while no shield is up between them. A reader who has never followed,
 //! unfollowed or shielded an author whom everyone follows, follows the author since everyone does, without any
 //! backfill.
@@ -166,6 +169,8 @@ impl Oracle {
                 }
                 None => false,
             },
+            Op::Follow(reader, author) | Op::Unfollow(reader, author) if reader == author => false,
+            Op::OwnPosts(author, on) => self.change(*author, *author, |edge| edge.follows = *on),
             Op::Follow(reader, author) => self.change(*reader, *author, |edge| edge.follows = true),
             Op::Unfollow(reader, author) => self.change(*reader, *author, |edge| edge.follows = false),
             Op::Shield(user, other, shield, up) => {
@@ -198,7 +203,7 @@ impl Oracle {
         for author in authors {
             let edge = self.edge(reader, *author);
             if edge.sees() {
-                let since = edge.seen_since;
+                let since = if *author == reader { 0 } else { edge.seen_since };
                 let all =
                     || self.published.get(author).into_iter().flatten().rev().filter(|stand| of_feed(&stand.item));
                 let before = all().filter(|stand| stand.stood_at(since)).take(edge.backfill);
@@ -208,8 +213,8 @@ impl Oracle {
         }
         let mut shown: Vec<Shown> = vec![];
         for item in items {
-            let Post { rank, version, lives, ref only, .. } = self.posts[&item];
-            if lives && only.as_ref().is_none_or(|only| only.contains(&reader)) {
+            let Post { author, rank, version, lives, ref only, .. } = self.posts[&item];
+            if lives && (author == reader || only.as_ref().is_none_or(|only| only.contains(&reader))) {
                 shown.push(Shown { rank, item, version });
             }
         }
@@ -228,8 +233,8 @@ impl Oracle {
     fn edge(&self, reader: User, author: User) -> Edge {
         let decided = self.edges.get(&reader).and_then(|edges| edges.get(&author)).cloned();
         decided.unwrap_or_else(|| match self.everyones.get(&author) {
-            Some(since) => Edge { follows: true, seen_since: *since, ..Edge::default() },
-            None => Edge::default(),
+            Some(since) if reader != author => Edge { follows: true, seen_since: *since, ..Edge::default() },
+            _ => Edge::default(),
         })
     }
 

@@ -48,6 +48,8 @@ pub enum Op {
     Follow(User, User),
     /// A reader unfollows an author: (reader, author).
     Unfollow(User, User),
+    /// The items of an author stand in the author's own feed, or no more: (author, whether they do).
+    OwnPosts(User, bool),
     /// A shield goes up or down: (who asks, against whom, which shield, whether it goes up).
     Shield(User, User, Shield, bool),
     /// An author gets a class.
@@ -68,6 +70,7 @@ impl Op {
             Self::Edit(edited) | Self::Move(edited, _) => vec![item(*edited)],
             Self::Delete(deleted) => vec![item(*deleted)],
             Self::Follow(a, b) | Self::Unfollow(a, b) | Self::Shield(a, b, ..) => vec![pair(*a, *b)],
+            Self::OwnPosts(author, _) => vec![pair(*author, *author)],
             Self::Classify(_, Class::Everyone) => return None,
             Self::Classify(author, _) => vec![(*author as u64, u64::MAX - 1)],
         })
@@ -139,6 +142,7 @@ impl World {
             Op::Delete(item) => Write::Delete { item: self.id(*item), if_version: None },
             Op::Follow(reader, author) => Write::Follow { reader: name(reader), author: name(author) },
             Op::Unfollow(reader, author) => Write::Unfollow { reader: name(reader), author: name(author) },
+            Op::OwnPosts(author, on) => Write::OwnPosts { author: name(author), on: *on },
             Op::Shield(user, other, shield, up) => {
                 Write::Shield { user: name(user), other: name(other), shield: *shield, up: *up }
             }
@@ -203,7 +207,8 @@ impl Imagined {
         match rng.random_range(0..100) {
             0..22 => Op::Follow(user, author),
             22..37 => Op::Unfollow(user, author),
-            37..42 => self.shield(rng, user, author),
+            37..39 => Op::OwnPosts(author, rng.random_bool(0.7)),
+            39..42 => self.shield(rng, user, author),
             42..44 => self.shield(rng, author, user),
             44..50 => Op::Classify(author, class(rng)),
             50..58 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Delete),

@@ -10,7 +10,7 @@
 //!
 //! An author with few followers is advanced in all buckets by one round of the same reads. Records of route pull are
 //! passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a step of its own, whose
-//! recipients are the followers in its audience; of an author with many followers only these are read.
+//! recipients are the followers in its audience, and the author; of an author with many followers only these are read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -110,7 +110,7 @@ impl FanOut {
         let Some(item) = narrowed(ahead) else {
             return self.archive().recipients(author, bucket, buckets, expected.last, most).await;
         };
-        let mut readers = self.archive().audience(item).await?;
+        let mut readers = self.audience(author, item).await?;
         readers.retain(|reader| reader.bucket(buckets) == bucket && expected.last.is_none_or(|last| *reader > last));
         let mut recipients = self.archive().recipients_among(author, &readers).await?;
         recipients.truncate(most);
@@ -146,7 +146,7 @@ impl FanOut {
         for recipient in recipients {
             shares[usize::from(recipient.reader.bucket(buckets).0)].push(recipient);
         }
-        let audiences = self.audiences(progress.iter().map(|expected| ahead(*expected))).await?;
+        let audiences = self.audiences(author, progress.iter().map(|expected| ahead(*expected))).await?;
         failpoint::hit("step-decided");
         let steps = all.into_iter().zip(progress).zip(shares).map(|((of, expected), share)| {
             let ahead = ahead(expected);
@@ -170,13 +170,26 @@ impl FanOut {
     }
 
     /// The audience of each item whose narrowed record is the next one of a bucket: one read for each.
-    async fn audiences<'a>(&self, ahead: impl Iterator<Item = &'a [Record]>) -> Result<HashMap<ItemId, Vec<UserNo>>> {
+    async fn audiences<'a>(
+        &self,
+        author: UserNo,
+        ahead: impl Iterator<Item = &'a [Record]>,
+    ) -> Result<HashMap<ItemId, Vec<UserNo>>> {
         let items: HashSet<ItemId> = ahead.filter_map(narrowed).collect();
         let mut audiences = HashMap::with_capacity(items.len());
         for item in items {
-            audiences.insert(item, self.archive().audience(item).await?);
+            audiences.insert(item, self.audience(author, item).await?);
         }
         Ok(audiences)
+    }
+
+    /// The readers in the audience of an item, and its author, ascending by number.
+    async fn audience(&self, author: UserNo, item: ItemId) -> Result<Vec<UserNo>> {
+        let mut readers = self.archive().audience(item).await?;
+        if let Err(at) = readers.binary_search(&author) {
+            readers.insert(at, author);
+        }
+        Ok(readers)
     }
 
     /// Notes what these steps bring to readers who are away. This comes before the steps, because records of a step that

@@ -69,6 +69,11 @@ impl FanOut {
         self.feeds.search()
     }
 
+    /// Whether an author's items stand in the author's own feed.
+    pub(crate) fn own_posts(&self) -> bool {
+        self.feeds.own_posts()
+    }
+
     pub(crate) fn inboxes(&self) -> &Arc<dyn Inboxes> {
         self.feeds.inboxes()
     }

@@ -61,7 +61,8 @@ impl Noter {
 /// What a push step brings to those of its recipients who listen. Records beyond `live` were imported.
 fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
     let adds = new(&step.records, |record| (record.op, record.key.item)).filter(move |record| record.seq <= live);
-    let listening = step.recipients.iter().filter(|recipient| recipient.listens);
+    // Nobody is told of what it has published itself.
+    let listening = step.recipients.iter().filter(|to| to.listens && to.reader != step.author);
     listening.filter_map(move |recipient| {
         let mut brought = adds.clone().filter(|record| record.seq > recipient.from);
         let (count, newest) = (brought.clone().count(), brought.next_back()?);
@@ -70,9 +71,9 @@ fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
     })
 }
 
-/// What is addressed to a reader in one feed, as a note; `None` if there is no item among it.
+/// What others have addressed to a reader in one feed, as a note; `None` if there is no item among it.
 fn note_of(key: InboxKey, entries: &[Entry]) -> Option<Note> {
-    let mut adds = new(entries, |entry| (entry.op, entry.key.item));
+    let mut adds = new(entries, |entry| (entry.op, entry.key.item)).filter(|entry| entry.author != key.reader);
     let (count, newest) = (adds.clone().count(), adds.next_back()?);
     Some(Note { key, item: newest.key.item, count: u32::try_from(count).unwrap_or(u32::MAX) })
 }
@@ -133,6 +134,17 @@ mod tests {
         assert_eq!(told, [(ItemId(6), 1); 2]);
         let entries: Vec<Entry> = step.records[..2].iter().map(|of| Entry::of(of, UserNo(9), 0)).collect();
         assert_eq!(note_of(InboxKey::main(UserNo(1)), &entries), None);
+    }
+
+    #[test]
+    fn s10_nobody_is_told_of_what_it_has_published_or_sent_itself() {
+        let own = Advance { author: UserNo(3), ..step(&[record(3, Op::Add)]) };
+        let told = |step: &Advance| notes_of(step, 9).map(|note| note.key.reader.0).collect::<Vec<_>>();
+        assert_eq!(told(&step(&own.records)), [1, 3]);
+        assert_eq!(told(&own), [1]);
+        let entry = |author| Entry::of(&own.records[0], UserNo(author), 0);
+        assert!(note_of(InboxKey::main(UserNo(1)), &[entry(2)]).is_some());
+        assert_eq!(note_of(InboxKey::main(UserNo(1)), &[entry(1)]), None, "a letter to oneself");
     }
 
     #[test]

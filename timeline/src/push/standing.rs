@@ -13,7 +13,7 @@ use feedgate_common::around::brought_to;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::{Log, Numbered};
-use feedgate_common::{InboxKey, Item, ItemId, Millis, Op, Seen, Sessions};
+use feedgate_common::{InboxKey, Item, ItemId, Millis, Op, Seen, Sessions, UserNo};
 
 /// How many of the unread items are looked at to find one that is shown.
 const LOOKED_AT: usize = 16;
@@ -28,7 +28,7 @@ pub(super) async fn standing(
 ) -> Result<Option<(u32, Arc<Item>)>> {
     let Some(log) = feeds.inboxes().log(notice.key).await? else { return noted(feeds, notice).await };
     let acked = acknowledged(sessions, &log, notice.key, devices, now).await?;
-    let unread = unread(&log, acked.max(seen(feeds, &log, notice.key).await?));
+    let unread = unread(&log, notice.key.reader, acked.max(seen(feeds, &log, notice.key).await?));
     if unread.is_empty() && !has(&log, notice.item) {
         return noted(feeds, notice).await;
     }
@@ -63,12 +63,13 @@ async fn seen(feeds: &Feeds, log: &Log, key: InboxKey) -> Result<u64> {
     Ok(Seen::of_log(seen, log.head).position.offset)
 }
 
-/// The living items whose add stands beyond `known`, the last one first.
-fn unread(log: &Log, known: u64) -> Vec<ItemId> {
+/// The living items of others than the reader whose add stands beyond `known`, the last one first.
+fn unread(log: &Log, reader: UserNo, known: u64) -> Vec<ItemId> {
     let from = log.entries.partition_point(|numbered| numbered.seq <= known);
     let beyond = &log.entries[from..];
     let mut left: HashSet<ItemId> = living(beyond).into_iter().map(|key| key.item).collect();
-    let adds = beyond.iter().rev().filter(|numbered| numbered.entry.op == Op::Add);
+    let of_others = |numbered: &&Numbered| numbered.entry.op == Op::Add && numbered.entry.author != reader;
+    let adds = beyond.iter().rev().filter(of_others);
     adds.map(|numbered| numbered.entry.key.item).filter(|item| left.remove(item)).collect()
 }
 
@@ -87,7 +88,7 @@ async fn noted(feeds: &Feeds, notice: &Notice) -> Result<Option<(u32, Arc<Item>)
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::{DisplayKey, Entry, Epoch, Position, UserNo, Watermarks};
+    use feedgate_common::{DisplayKey, Entry, Epoch, Position, Watermarks};
 
     use super::*;
 
@@ -111,8 +112,9 @@ mod tests {
     #[test]
     fn unread_is_what_was_added_beyond_the_position_and_lives() {
         let log = log(&[(Op::Add, 1), (Op::Add, 2), (Op::Add, 3), (Op::Update, 1), (Op::Delete, 2)]);
-        let ids = |acked| unread(&log, acked).into_iter().map(|item| item.0).collect::<Vec<_>>();
+        let ids = |acked| unread(&log, UserNo(1), acked).into_iter().map(|item| item.0).collect::<Vec<_>>();
         assert_eq!([ids(0), ids(11), ids(13)], [vec![3, 1], vec![3], vec![]]);
+        assert_eq!(unread(&log, UserNo(9), 0), [], "s10: one's own items are never unread");
         assert!(has(&log, ItemId(2)) && !has(&log, ItemId(4)));
     }
 }

@@ -18,6 +18,7 @@ mod news;
 mod notifications;
 pub mod oracle;
 mod outbox;
+mod own_posts;
 mod people;
 mod pins;
 mod profiles;
@@ -252,6 +253,20 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         direct::i6_a_retry_names_the_same_readers_and_another_audience_is_another_payload(open("audience").await).await;
         direct::what_is_addressed_is_outstanding_until_it_is_brought(open("direct-events").await).await;
         direct::an_item_may_be_addressed_to_many(open("many").await).await;
+    })
+    .await;
+    Box::pin(async {
+        own_posts::s10_an_authors_own_items_stand_in_its_feed_by_every_door(open("own-doors").await).await;
+        own_posts::s10_whoever_only_sends_is_given_no_edge(open("own-sends").await).await;
+        own_posts::s10_no_list_count_or_mutual_shows_the_edge(open("own-unlisted").await).await;
+        own_posts::s10_an_author_is_no_follower_of_its_own(open_with("own-route", 1).await).await;
+        own_posts::s10_who_has_published_before_is_given_the_edge_by_a_walk(&open).await;
+        own_posts::s10_of_first_items_that_race_with_the_setting_each_gives_an_edge(open("own-race").await).await;
+        own_posts::s10_the_edge_is_turned_off_and_on_with_all_that_was_published(open("own-turned").await).await;
+        own_posts::s10_a_user_neither_follows_nor_unfollows_itself(open("own-follow").await).await;
+        own_posts::s10_an_imported_item_gives_the_edge_and_wakes_nobody(open("own-import").await).await;
+        own_posts::s10_what_a_user_has_sent_is_listed_until_it_is_deleted(open("sent").await).await;
+        own_posts::s10_what_an_erased_user_had_of_its_own_is_gone(open("own-erased").await).await;
     })
     .await;
     Box::pin(async {

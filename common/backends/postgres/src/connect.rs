@@ -46,7 +46,7 @@ const SESSION: [(&str, &str); 9] = [
 ];
 
 /// The migrations in order. A file never changes once it is released.
-const MIGRATIONS: [(i64, &str, &str); 15] = [
+const MIGRATIONS: [(i64, &str, &str); 16] = [
     (1, "archive", include_str!("../migrations/0001_archive.sql")),
     (2, "revocations", include_str!("../migrations/0002_revocations.sql")),
     (3, "sights", include_str!("../migrations/0003_sights.sql")),
@@ -61,6 +61,7 @@ const MIGRATIONS: [(i64, &str, &str); 15] = [
     (12, "lines", include_str!("../migrations/0012_lines.sql")),
     (13, "audiences", include_str!("../migrations/0013_audiences.sql")),
     (14, "moves", include_str!("../migrations/0014_moves.sql")),
+    (15, "own_posts", include_str!("../migrations/0015_own_posts.sql")),
     (17, "pins", include_str!("../migrations/0017_pins.sql")),
 ];
 

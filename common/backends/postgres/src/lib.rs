@@ -36,6 +36,7 @@ mod events;
 mod fault;
 mod feeds;
 mod groups;
+mod own_posts;
 mod people;
 mod pins;
 mod pool;
@@ -61,9 +62,9 @@ use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     self, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures,
     Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
-    Outbox, Outboxes, Outstanding, People, Pins, PullHead, PushDevice, PushDevices, PushNotices, Rankings, Reactions,
-    Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes,
-    Written, may_be_foreign_id,
+    Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice, PushDevices, PushNotices, Rankings,
+    Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write,
+    Writes, Written, may_be_foreign_id,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
@@ -200,7 +201,7 @@ impl Items for PostgresArchive {
         }
     }
 
-    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
         self.pool.read(work!(|connection| sights::published(connection, ids))).await
     }
 
@@ -219,6 +220,10 @@ impl Items for PostgresArchive {
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
         self.pool.snapshot(work!(|connection| content::profile(connection, author, feed, before, limit))).await
+    }
+
+    async fn sent(&self, user: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+        self.pool.read(work!(|connection| own_posts::sent(connection, user, before, limit))).await
     }
 
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
@@ -648,6 +653,21 @@ impl Erasures for PostgresArchive {
 
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {
         self.pool.write(work!(|connection| erasures::forget(connection, user, limit))).await
+    }
+}
+
+#[async_trait]
+impl OwnPosts for PostgresArchive {
+    async fn set_own_posts(&self, on: bool) -> Result<()> {
+        self.pool.write(work!(|connection| own_posts::set(connection, on))).await
+    }
+
+    async fn own_posts_due(&self, on: bool, limit: usize) -> Result<Option<Vec<(UserNo, UserId)>>> {
+        self.pool.read(work!(|connection| own_posts::due(connection, on, limit))).await
+    }
+
+    async fn own_posts_done(&self, on: bool, upto: Option<UserNo>) -> Result<()> {
+        self.pool.write(work!(|connection| own_posts::done(connection, on, upto))).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! What readers have seen of their feeds: a row for each reader and feed, changed by one statement.
 
 use feedgate_common::seen::Earlier;
-use feedgate_common::{Epoch, InboxKey, ItemId, Millis, Position, Seen};
+use feedgate_common::{Epoch, InboxKey, ItemId, Millis, Position, Seen, UserNo};
 use sqlx::PgConnection;
 
 use crate::rows;
@@ -23,7 +23,7 @@ ON CONFLICT (reader, feed) DO UPDATE SET
 WHERE (held.epoch, held."offset") < (excluded.epoch, excluded."offset")"#;
 
 const PUBLISHED: &str = "
-SELECT published_at FROM unnest($1::bigint[]) WITH ORDINALITY AS asked (id, nth)
+SELECT author, published_at FROM unnest($1::bigint[]) WITH ORDINALITY AS asked (id, nth)
 LEFT JOIN items USING (id) ORDER BY nth";
 
 /// What is stored for this reader and feed.
@@ -54,7 +54,13 @@ pub(crate) async fn see(connection: &mut PgConnection, key: InboxKey, seen: Seen
 }
 
 /// When each of these items was published, in the order asked.
-pub(crate) async fn published(connection: &mut PgConnection, ids: &[ItemId]) -> sqlx::Result<Vec<Option<Millis>>> {
+pub(crate) async fn published(
+    connection: &mut PgConnection,
+    ids: &[ItemId],
+) -> sqlx::Result<Vec<Option<(UserNo, Millis)>>> {
     let ids: Vec<i64> = ids.iter().map(|id| rows::item(*id)).collect();
-    sqlx::query_scalar(PUBLISHED).bind(ids).fetch_all(connection).await
+    let read: Vec<(Option<i32>, Option<Millis>)> = sqlx::query_as(PUBLISHED).bind(ids).fetch_all(connection).await?;
+    read.into_iter()
+        .map(|(author, at)| author.zip(at).map(|(author, at)| Ok((rows::user_of(author)?, at))).transpose())
+        .collect()
 }

@@ -7,11 +7,11 @@
 
 mod server;
 
-use feedgate_common::archive::{Below, Comments, Content, Graph, Items, Outboxes, Search};
+use feedgate_common::archive::{Below, Comments, Content, Graph, Items, Outboxes, Publish, Search, Write, Writes};
 use feedgate_common::around::{CommentOrder, CommentPlace, Onlooker, Viewer, Visible};
 use feedgate_common::graph::Shield;
 use feedgate_common::search::{Look, Subject, TextFields};
-use feedgate_common::{Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
+use feedgate_common::{Body, Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
 use feedgate_conformance::archive::OneEdge;
 use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
@@ -206,6 +206,43 @@ async fn s8_originals_of_a_page_are_read_by_their_keys_alone() {
     for plan in plans {
         assert!(touched(&plan) < 20 * 15, "{} pages:\n{plan}", touched(&plan));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_what_a_user_has_sent_is_read_along_its_index() {
+    let plans = plans("sent", FILL_ORIGINALS, async |archive| {
+        let mut before = None;
+        for _ in 0..4 {
+            let page = archive.sent(UserNo(11), before, 20).await.unwrap();
+            assert_eq!(page.len(), 20);
+            before = page.last().copied();
+        }
+    })
+    .await;
+    assert_eq!(plans.len(), 4);
+    assert_without(&plans, &["Seq Scan", "Sort", "Bitmap", "Hash"]);
+    assert_with(&plans, "Backward using items_sent");
+    for plan in plans {
+        assert!(touched(&plan) < 40, "{} pages:\n{plan}", touched(&plan));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s10_only_the_first_item_of_an_author_takes_more_statements_with_own_posts() {
+    let publish = Write::Publish(Publish::new("ann".parse().unwrap(), Body::parse("1".into()).unwrap()));
+    let statements = async |fill: &str, items: usize| {
+        let plans = plans("own", fill, async |archive| {
+            for _ in 0..items {
+                archive.write(vec![publish.clone()], 1).await.unwrap();
+            }
+        });
+        let of_edges = ["direct FROM readers WHERE", "JOIN edges e ON", "INSERT INTO edges"];
+        plans.await.iter().filter(|plan| of_edges.iter().any(|text| plan.contains(text))).count()
+    };
+    assert_eq!(statements("ANALYZE", 2).await, 0, "without the setting nobody looks for an edge");
+    let told = "INSERT INTO own_posts (own_posts, at) VALUES (true, NULL)";
+    assert_eq!(statements(told, 1).await, 3, "its author is locked as a reader, and an edge is read and stored");
+    assert_eq!(statements(told, 3).await, 3, "the edge is there");
 }
 
 /// Fifty thousand items that all have mark 1; one in ten thousand has mark 7.

@@ -8,6 +8,8 @@
 //!
 //! It is counted when somebody asks, from the log that a page is made of, so a post costs nothing for it.
 //!
+//! What a reader has published itself is never unread.
+//!
 //! Invariants: a count never goes beyond [`UNREAD_MAX`], and never takes in what the pages do not show because of the
 //! feed's cap or time to live. Of a ranked feed nothing is unread. One count looks at the log and at [`READ_MAX`] adds
 //! below it at most.
@@ -22,7 +24,7 @@ use crate::error::Result;
 use crate::feed::{TRIES, contended};
 use crate::inboxes::{KEEP, Log, Read};
 use crate::seen::{Judged, UNREAD_MAX};
-use crate::{DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, Position, Seen};
+use crate::{DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, Position, Seen, UserNo};
 
 /// How many adds below the floor are judged at a time. If none of them is unread, those below are not looked at.
 const STRETCH: usize = 100;
@@ -52,6 +54,15 @@ pub enum Saw {
     Gone(Position),
     /// The position is after the end of the log, which is here. Nothing has changed.
     Ahead(Position),
+}
+
+/// How many items were published after a time.
+#[derive(Debug, Clone, Copy)]
+struct Later {
+    /// All of them, those of the reader too.
+    all: usize,
+    /// Those of others than the reader.
+    of_others: usize,
 }
 
 impl Pages {
@@ -98,7 +109,8 @@ impl Pages {
         if ids.is_empty() {
             return Ok(None);
         }
-        Ok(self.changes.feeds.archive.published(&ids).await?.into_iter().flatten().max())
+        let published = self.changes.feeds.archive.published(&ids).await?;
+        Ok(published.into_iter().flatten().map(|(_, at)| at).max())
     }
 
     /// The part of the log that the reader has not seen; `None` if that is not enough to count what is unread.
@@ -137,16 +149,18 @@ impl Pages {
             return Ok(0);
         }
         let (judge, too_old) = (Seen::of_log(seen, log.head), self.too_old(key.feed));
-        let within = adds.iter().filter(|add| is_within(end, &add.key));
+        let within = adds.iter().filter(|add| add.author != key.reader && is_within(end, &add.key));
         let unseen = within.filter_map(|add| match judge.judge(add.seq) {
             Judged::Seen => None,
             Judged::Unread => Some((add.key.item, too_old)),
             Judged::IfAfter(until) => Some((add.key.item, until.max(too_old))),
         });
-        let mut unread = self.published_after(unseen.collect()).await?;
+        let mut unread = self.published_after(key.reader, unseen.collect()).await?.of_others;
         // Who has never seen anything is told of what the log holds.
         if unread < UNREAD_MAX && seen.is_some() && judge.may_lack(base(log)) {
-            unread += self.unread_below(key, log, adds, end, judge.until.max(too_old)).await?;
+            // Of what was published at any time, too, it is asked by whom.
+            let until = judge.until.max(too_old).max(Millis::MIN + 1);
+            unread += self.unread_below(key, log, adds, end, until).await?;
         }
         Ok(unread.min(UNREAD_MAX))
     }
@@ -171,9 +185,11 @@ impl Pages {
                 Leg::Keys(keys) => {
                     looked += keys.len();
                     let others = keys.iter().filter(|key| !counted.contains(&key.item));
-                    match self.published_after(others.map(|key| (key.item, until)).collect()).await? {
-                        0 => break,
-                        some => unread += some,
+                    let later =
+                        self.published_after(key.reader, others.map(|place| (place.item, until)).collect()).await?;
+                    unread += later.of_others;
+                    if later.all == 0 {
+                        break;
                     }
                 }
                 Leg::Read(below) => descent.told(&feeds.archive.feed_below(key, below, feeds.backfill).await?),
@@ -184,16 +200,22 @@ impl Pages {
         Ok(unread)
     }
 
-    /// How many of these items were published after the time beside each; `Millis::MIN` counts in any case.
-    async fn published_after(&self, items: Vec<(ItemId, Millis)>) -> Result<usize> {
+    /// How many of these items were published after the time beside each. One with `Millis::MIN` counts in any case, and
+    /// must be of another than `reader`.
+    async fn published_after(&self, reader: UserNo, items: Vec<(ItemId, Millis)>) -> Result<Later> {
         let (certain, asked): (Vec<_>, Vec<_>) = items.into_iter().partition(|(_, after)| *after == Millis::MIN);
+        let mut later = Later { all: certain.len(), of_others: certain.len() };
         if asked.is_empty() || certain.len() >= UNREAD_MAX {
-            return Ok(certain.len());
+            return Ok(later);
         }
         let ids: Vec<ItemId> = asked.iter().map(|(item, _)| *item).collect();
         let published = self.changes.feeds.archive.published(&ids).await?;
-        let later = asked.iter().zip(published).filter(|((_, after), at)| at.is_some_and(|at| at > *after));
-        Ok(certain.len() + later.count())
+        for ((_, after), of) in asked.iter().zip(published) {
+            let Some((author, _)) = of.filter(|(_, at)| at > after) else { continue };
+            later.all += 1;
+            later.of_others += usize::from(author != reader);
+        }
+        Ok(later)
     }
 
     /// The time, in Unix ms, such that the feed does not show items published up to then; `Millis::MIN` if it shows all.

@@ -316,6 +316,10 @@ pub(super) async fn follows(
     let reader_name = &archive.user_ids(&[reader]).await?[0];
     let numbers: Vec<UserNo> = held.iter().map(|edge| edge.author).collect();
     for (edge, author) in held.iter().zip(archive.user_ids(&numbers).await?) {
+        // Where it is imported, the settings decide whether an author has an edge to itself.
+        if edge.author == reader {
+            continue;
+        }
         let (since, author) = (edge.since, &author);
         if edge.follows {
             let from = match edge.generation {

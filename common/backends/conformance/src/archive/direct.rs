@@ -168,6 +168,7 @@ pub(super) async fn i6_a_retry_names_the_same_readers_and_another_audience_is_an
         published_at: NOW,
         readers,
         fresh: false,
+        own_edge: false,
         told: vec![],
     });
     assert_eq!(write_at(&*archive, Write::Publish(wanted.clone()), NOW + 1).await, again);

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Edge, Follow, Recipient};
+use feedgate_common::archive::{Archive, Edge, Follow, Recipient, Refused};
 use feedgate_common::{Bucket, Generation, UserNo};
 
-use super::{NOW, OneEdge, accept, change, follow, number, post, unfollow, user, write_at};
+use super::{NOW, OneEdge, accept, change, follow, number, post, unfollow, user, write, write_at};
 
 pub(super) async fn users_keep_their_numbers(archive: Arc<dyn Archive>) {
     let names = ["ann", "ben", "ann", "cleo"].map(user);
@@ -45,8 +45,9 @@ pub(super) async fn an_edge_changes_only_when_asked_for_something_else(archive: 
     let (.., again, fresh) = change(&*archive, follow("rea", "ann")).await;
     assert!(fresh && again.from == 2 && again.generation > off.generation);
     assert_eq!(archive.edge(author, reader).await.unwrap(), Edge::default(), "an edge has a direction");
-    let (own, _, edge, _) = change(&*archive, follow("ann", "ann")).await;
-    assert!(own == author && edge.on, "one may follow oneself");
+    let own = Err(Refused::FollowsItself(user("ann")));
+    assert_eq!(write(&*archive, follow("ann", "ann")).await, own, "no edge leads back to its reader");
+    assert_eq!(archive.edge(author, author).await.unwrap(), Edge::default());
 }
 
 pub(super) async fn i10_generations_only_grow_and_the_counter_covers_them(archive: Arc<dyn Archive>) {

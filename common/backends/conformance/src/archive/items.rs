@@ -226,6 +226,7 @@ pub(super) async fn i6_what_was_accepted_survives_a_restart(open: impl AsyncFn(&
             published_at,
             readers: vec![],
             fresh: false,
+            own_edge: false,
             told: vec![]
         })
     );

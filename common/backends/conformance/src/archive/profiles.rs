@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use feedgate_common::archive::Archive;
 use feedgate_common::around::{Viewer, seen_by};
 use feedgate_common::error::Result;
-use feedgate_common::feed::{Seeing, pinned, profile};
+use feedgate_common::feed::{ItemsOf, Seeing, pinned, profile};
 use feedgate_common::graph::Shield;
 use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserNo};
 
@@ -36,7 +36,7 @@ impl Seeing for Seen<'_> {
 
 /// What is pinned on a profile, as somebody may see it.
 async fn pins(archive: &dyn Archive, author: UserNo, feed: FeedId, eyes: Eyes) -> Vec<ItemId> {
-    let pinned = pinned(archive, (author, feed), &Seen(archive, eyes)).await.unwrap();
+    let pinned = pinned(archive, ItemsOf::Outbox(author, feed), &Seen(archive, eyes)).await.unwrap();
     pinned.iter().map(|item| item.id).collect()
 }
 
@@ -45,7 +45,8 @@ async fn pages(archive: &dyn Archive, author: UserNo, eyes: Eyes, limit: usize) 
     let (mut all, mut before): (Vec<ItemId>, Option<DisplayKey>) = (vec![], None);
     loop {
         let seen = Seen(archive, eyes);
-        let (items, next) = profile(archive, (author, FeedId::MAIN), &seen, before, limit.into(), &[]).await.unwrap();
+        let (items, next) =
+            profile(archive, ItemsOf::Outbox(author, FeedId::MAIN), &seen, before, limit.into(), &[]).await.unwrap();
         assert!(next.is_none() || items.len() == limit, "a page is full unless it is the last");
         all.extend(items.iter().map(|item| item.id));
         let Some(next) = next else { return all };

@@ -26,7 +26,7 @@ async fn publish(archive: &dyn Archive, publish: &Publish, now: Millis) -> Answe
 
 fn stale(answer: &Answer) -> Answer {
     match answer {
-        Ok(Written::Published { id, author, outbox_seq, published_at, readers, fresh: true, told }) => {
+        Ok(Written::Published { id, author, outbox_seq, published_at, readers, fresh: true, own_edge, told }) => {
             Ok(Written::Published {
                 id: *id,
                 author: *author,
@@ -34,6 +34,7 @@ fn stale(answer: &Answer) -> Answer {
                 published_at: *published_at,
                 readers: readers.clone(),
                 fresh: false,
+                own_edge: *own_edge,
                 told: told.clone(),
             })
         }

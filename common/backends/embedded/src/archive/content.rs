@@ -87,7 +87,7 @@ impl Contents {
         let pushed = cut.progress.cut_for(reader).max(edge.from);
         let has_pulls = view.get::<Authors>(&author)?.is_some_and(|row| row.last_pull > 0);
         let end = if has_pulls { OutboxSeq::MAX } else { pushed };
-        let mut adds = vec![];
+        let (own, mut adds) = (author == reader, vec![]);
         for row in view.scan::<Adds>((list, low)..=(list, end)) {
             let ((_, outbox_seq), add) = row?;
             let AddRow { key, route, pull_seq, .. } = add;
@@ -97,7 +97,7 @@ impl Contents {
                 // Pull numbers ascend with the outbox, so no later add is reached.
                 break;
             }
-            if reached && add.deleted_by.is_none() && is_for(route, || audiences::has(view, key.item, reader))? {
+            if reached && add.deleted_by.is_none() && is_for(route, own, || audiences::has(view, key.item, reader))? {
                 adds.push(FeedAdd { author, outbox_seq, generation: edge.generation, key });
                 if adds.len() > EDGE_ADDS_MAX {
                     break;

@@ -7,6 +7,7 @@ use feedgate_common::{ItemId, StoreError, UserNo};
 
 use super::ledger::Ledger;
 use super::lines;
+use super::own_posts;
 use super::tables::{
     self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Recipients, Retries, Sights,
 };
@@ -76,7 +77,8 @@ fn author(ledger: &mut Ledger<'_, '_>, author: UserNo) -> Result<AuthorRow> {
         Class::Everyone => ledger.tx.get::<Everyones>(&author)?,
         _ => None,
     };
-    Ok(AuthorRow { head, last_in_step, has_aside, class, everyone_since, followers })
+    let lacks_own_edge = own_posts::lacks_edge(ledger.tx, author)?;
+    Ok(AuthorRow { head, last_in_step, has_aside, class, everyone_since, followers, lacks_own_edge })
 }
 
 /// Loads an item, and the record that deleted it if there is one.

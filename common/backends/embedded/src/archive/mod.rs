@@ -7,6 +7,7 @@
 //!                    └ ledger    what they share: counters, new users, events ─▶ one transaction ─▶ answer
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
+//!                    ├ own_posts edges of authors to themselves, what users have sent
 //!                    ├ persons   what the business says of users
 //!                    ├ audiences lists of users, and to whom an item is narrowed
 //!                    ├ news      what is pulled, what is addressed to the reader
@@ -41,6 +42,7 @@ mod lists;
 mod load;
 mod news;
 mod notifications;
+mod own_posts;
 mod people;
 mod persons;
 mod pins;
@@ -341,7 +343,7 @@ impl Items for EmbeddedArchive {
         people::originals(&*self.db.view()?, viewer, found)
     }
 
-    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
         let ids = ids.to_vec();
         self.db.read(move |view| sights::published(view, &ids)).await
     }
@@ -361,6 +363,10 @@ impl Items for EmbeddedArchive {
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
         content::profile(&*self.db.view()?, author, feed, before, limit)
+    }
+
+    async fn sent(&self, user: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+        own_posts::sent(&*self.db.view()?, user, before, limit)
     }
 
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {

@@ -224,7 +224,7 @@ fn with_news(view: &View, reader: UserNo, after: PullSeq) -> Result<Vec<(UserNo,
         match rows.next().transpose()? {
             Some(((_, author), row)) => held.push((author, row)),
             None => {
-                let edges = people::with_everyones(view, held)?.into_iter();
+                let edges = people::with_everyones(view, reader, held)?.into_iter();
                 return beyond(view, after, edges.map(|(author, row)| (author, row.held.edge())).collect());
             }
         }

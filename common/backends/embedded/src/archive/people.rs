@@ -24,10 +24,13 @@ pub(super) fn edge(view: &View, reader: UserNo, author: UserNo) -> Result<Edge> 
     Ok(held(view, reader, author)?.held.edge())
 }
 
-/// The stored row of an edge. Without one: the row of a follow if everyone follows the author, else an empty one.
+/// The stored row of an edge. Without one: the row of a follow if everyone else follows the author, else an empty one.
 pub(super) fn held(view: &View, reader: UserNo, author: UserNo) -> Result<EdgeRow> {
     if let Some(row) = view.get::<Edges>(&(reader, author))? {
         return Ok(row);
+    }
+    if reader == author {
+        return Ok(EdgeRow::default());
     }
     Ok(view.get::<Everyones>(&author)?.map_or_else(EdgeRow::default, EdgeRow::of_everyone))
 }
@@ -36,13 +39,18 @@ pub(super) fn held(view: &View, reader: UserNo, author: UserNo) -> Result<EdgeRo
 pub(super) fn edges(view: &View, reader: UserNo) -> Result<Vec<(UserNo, EdgeRow)>> {
     let rows = view.scan::<Edges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)));
     let held = rows.map(|row| row.map(|((_, author), row)| (author, row))).collect::<Result<_>>()?;
-    with_everyones(view, held)
+    with_everyones(view, reader, held)
 }
 
-/// Adds the authors whom everyone follows to the reader's rows `held`. Answers all edges that are on, ascending by
-/// author.
-pub(super) fn with_everyones(view: &View, mut held: Vec<(UserNo, EdgeRow)>) -> Result<Vec<(UserNo, EdgeRow)>> {
+/// Adds the authors whom everyone else follows to the rows `held` of the reader. Answers all edges that are on, ascending
+/// by author.
+pub(super) fn with_everyones(
+    view: &View,
+    reader: UserNo,
+    mut held: Vec<(UserNo, EdgeRow)>,
+) -> Result<Vec<(UserNo, EdgeRow)>> {
     let mut everyones = view.scan::<Everyones>(..).collect::<Result<BTreeMap<UserNo, OutboxSeq>>>()?;
+    everyones.remove(&reader);
     if !everyones.is_empty() {
         for (author, _) in &held {
             everyones.remove(author);
@@ -96,7 +104,8 @@ pub(super) fn mutual_with(view: &View, user: UserNo, limit: usize) -> Result<Vec
         if found.len() == limit {
             break;
         }
-        if row.held.follows && view.get::<Edges>(&(other, user))?.is_some_and(|back| back.held.follows) {
+        if other != user && row.held.follows && view.get::<Edges>(&(other, user))?.is_some_and(|back| back.held.follows)
+        {
             found.push(other);
         }
     }

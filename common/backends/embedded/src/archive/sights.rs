@@ -1,7 +1,7 @@
 //! What readers have seen of their feeds: a row for each reader and feed.
 
 use feedgate_common::error::Result;
-use feedgate_common::{InboxKey, ItemId, Millis, Seen};
+use feedgate_common::{InboxKey, ItemId, Millis, Seen, UserNo};
 
 use super::tables::{Items, Sights};
 use crate::view::{Read, Tx, View};
@@ -18,7 +18,7 @@ pub(super) fn seen(view: &View, key: InboxKey) -> Result<Option<Seen>> {
     view.get::<Sights>(&key)
 }
 
-/// When each of these items was published.
-pub(super) fn published(view: &View, ids: &[ItemId]) -> Result<Vec<Option<Millis>>> {
-    ids.iter().map(|id| Ok(view.get::<Items>(id)?.map(|row| row.published_at))).collect()
+/// By whom and when each of these items was published.
+pub(super) fn published(view: &View, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
+    ids.iter().map(|id| Ok(view.get::<Items>(id)?.map(|row| (row.author, row.published_at)))).collect()
 }

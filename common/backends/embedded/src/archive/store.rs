@@ -8,6 +8,7 @@ use feedgate_common::archive::Publish;
 use feedgate_common::change::{Class, Record, Route};
 use feedgate_common::error::Result;
 use feedgate_common::graph::{Shield, listed_at};
+use feedgate_common::notify::is_notification;
 use feedgate_common::{
     Body, DisplayKey, FeedId, Generation, InboxKey, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserNo,
 };
@@ -21,7 +22,8 @@ use super::reactions;
 use super::tables::{
     self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Everyones, Expiries,
     FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, PullHeads,
-    PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ShownRow, ToldHeads, Track,
+    PullRow, Pulls, Recipients, RecordRow, Records, Retries, Sent, ShieldList, ShieldsUp, Shown, ShownRow, ToldHeads,
+    Track,
 };
 use crate::view::Read;
 
@@ -106,6 +108,9 @@ fn make(ledger: &mut Ledger<'_, '_>, id: ItemId, item: &ItemRow, publish: &Publi
             ledger.tx.put::<Recipients>(&(id, reader), &item.author);
         }
         show(ledger, (id, item));
+        if !is_notification(publish.foreign_id.as_deref()) {
+            ledger.tx.put::<Sent>(&(item.author, item.key(id)), &());
+        }
         if readers.is_empty() {
             ledger.tx.put::<Recipients>(&(id, NOBODY), &item.author);
         }
@@ -161,6 +166,7 @@ fn move_to(ledger: &mut Ledger<'_, '_>, id: ItemId, now: &ItemRow, by: Option<Ou
             None => {
                 hide(ledger, (id, row.feed), before);
                 show(ledger, (id, now));
+                send_again(ledger, (row.author, before), now.key(id))?;
             }
         }
     }
@@ -190,13 +196,26 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
         }
         match add {
             Some(add) => ledger.tx.remove::<Shown>(&(row.add().0, add.track, add.key)),
-            None => hide(ledger, (id, row.feed), DisplayKey { rank, item: id }),
+            None => {
+                let place = DisplayKey { rank, item: id };
+                hide(ledger, (id, row.feed), place);
+                ledger.tx.remove::<Sent>(&(row.author, place));
+            }
         }
         ledger.tx.put::<Items>(&id, &row);
         reactions::end(ledger.tx, id)?;
         comments::end(ledger.tx, id)?;
         rankings::changed(ledger.tx, id)?;
         ledger.counters.living_items -= 1;
+    }
+    Ok(())
+}
+
+/// Gives an item another place among those that its author has sent, unless it is a notification.
+fn send_again(ledger: &mut Ledger<'_, '_>, before: (UserNo, DisplayKey), now: DisplayKey) -> Result<()> {
+    if ledger.tx.has::<Sent>(&before)? {
+        ledger.tx.remove::<Sent>(&before);
+        ledger.tx.put::<Sent>(&(before.0, now), &());
     }
     Ok(())
 }
@@ -252,7 +271,9 @@ fn hold(
         row.due = Some(ledger.owe(row.due, Owed::Edge { reader, author }));
     }
     ledger.put_edge(edge, row);
-    count(ledger, edge, now, Change::counted(before, now))
+    let more = Change::counted(edge, before, now);
+    push_to(ledger, edge, now, Change::turned(before, now));
+    count(ledger, edge.1, more)
 }
 
 /// Puts a follow into both lists. Answers its place there.
@@ -272,16 +293,20 @@ fn list(
     Ok(listed)
 }
 
-/// Adds the reader to the author's followers (`more` is 1) or removes it (-1), and counts.
-fn count(ledger: &mut Ledger<'_, '_>, (reader, author): (UserNo, UserNo), now: EdgeRow, more: i64) -> Result<()> {
+/// Adds the reader to those to whom the author's items are pushed (`more` is 1), or removes it (-1).
+fn push_to(ledger: &mut Ledger<'_, '_>, (reader, author): (UserNo, UserNo), now: EdgeRow, more: i64) {
+    let key = (author, reader.bucket(ledger.setup.buckets), reader);
+    match more {
+        0 => {}
+        1.. => ledger.tx.put::<Followers>(&key, &FollowerRow { generation: now.generation, from: now.from }),
+        _ => ledger.tx.remove::<Followers>(&key),
+    }
+}
+
+/// Counts one more follower of the author (`more` is 1), or one less (-1).
+fn count(ledger: &mut Ledger<'_, '_>, author: UserNo, more: i64) -> Result<()> {
     if more == 0 {
         return Ok(());
-    }
-    let key = (author, reader.bucket(ledger.setup.buckets), reader);
-    if more > 0 {
-        ledger.tx.put::<Followers>(&key, &FollowerRow { generation: now.generation, from: now.from });
-    } else {
-        ledger.tx.remove::<Followers>(&key);
     }
     let mut row = ledger.author(author)?;
     row.followers = row.followers.saturating_add_signed(more);

@@ -146,11 +146,13 @@ fn edges(view: &View, check: &mut Check) -> Result<()> {
     for row in view.scan::<Edges>(..) {
         let ((reader, author), edge) = row?;
         check.look();
-        on += u64::from(edge.held.edge().on);
+        // No list and no count shows the edge of an author to itself.
+        let own = reader == author;
+        on += u64::from(edge.held.edge().on && !own);
         let between = || format!("the edge from {} to {}", reader.0, author.0);
         let listed =
             view.has::<FollowingList>(&(reader, edge.listed))? && view.has::<FollowerList>(&(author, edge.listed))?;
-        check.expect(!edge.held.follows || listed, || format!("{} is a follow that is in no list", between()));
+        check.expect(own || !edge.held.follows || listed, || format!("{} is a follow that is in no list", between()));
         for user in [reader, author] {
             check
                 .expect(view.has::<Users>(&user)?, || format!("{} is of user {}, who is not there", between(), user.0));
@@ -185,11 +187,13 @@ fn followers(view: &View, check: &mut Check) -> Result<()> {
         let same =
             edge.is_some_and(|edge| edge.on && (edge.generation, edge.from) == (follower.generation, follower.from));
         check.expect(same, || format!("user {} is a follower of {}, and the edge says otherwise", reader.0, author.0));
+        // An author is among those to whom push brings its items, and is no follower of itself.
+        let counts = u64::from(reader != author);
         walked = match walked.filter(|(of, _)| *of == author) {
-            Some((_, before)) => Some((author, before + 1)),
+            Some((_, before)) => Some((author, before + counts)),
             None => {
                 end(check, walked)?;
-                Some((author, 1))
+                Some((author, counts))
             }
         };
     }

@@ -45,6 +45,7 @@ SELECT format('user %s has rows in %s and no name', used.no, used.place) FROM (
     UNION SELECT owner, 'shields' FROM shields UNION SELECT other, 'shields' FROM shields
     UNION SELECT owner, 'lists' FROM lists UNION SELECT member, 'lists' FROM lists
     UNION SELECT "user", 'people' FROM people
+    UNION SELECT "user", 'pins' FROM pins
     UNION SELECT reader, 'reactions' FROM reactions
     UNION SELECT author, 'comments' FROM comments
     UNION SELECT reader, 'push_devices' FROM push_devices
@@ -129,9 +130,10 @@ FROM edges e FULL JOIN (
 ) AS s USING (reader, author)
 WHERE coalesce(e.shields, 0) <> coalesce(s.shields, 0)";
 
+/// An author has an edge to itself if own posts are on, and is no follower of itself.
 const FOLLOWERS: &str = "
 SELECT format('author %s has %s followers, and %s are counted', author, coalesce(e.n, 0), coalesce(c.n, 0)) AS finding
-FROM (SELECT author, count(*) AS n FROM edges WHERE is_on GROUP BY author) AS e
+FROM (SELECT author, count(*) AS n FROM edges WHERE is_on AND reader <> author GROUP BY author) AS e
 FULL JOIN (SELECT author, sum(followers) AS n FROM follower_counts GROUP BY author) AS c USING (author)
 WHERE coalesce(e.n, 0) <> coalesce(c.n, 0)";
 

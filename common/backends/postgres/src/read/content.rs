@@ -32,7 +32,8 @@ WHERE e.reader = $1 AND e.is_on
 UNION ALL
 SELECT a.author, 0, a.everyone_since, a.head, a.has_aside
 FROM authors a
-WHERE a.everyone_since IS NOT NULL AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
+WHERE a.everyone_since IS NOT NULL AND a.author <> $1
+  AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
 
 /// How far the snapshot goes for this reader: edge generations, direct records and records of route pull.
 const COUNTS: &str = "
@@ -42,7 +43,7 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
 /// The living adds of each span, in outbox order. Of adds above `from`, only those that push or pull has already
-/// passed; of narrowed ones, only those whose audience has the reader.
+/// passed; of narrowed ones, only those whose audience has the reader, and the reader's own.
 const ADDS: &str = "
 SELECT asked.n, adds.seq, adds.rank, adds.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
@@ -51,7 +52,7 @@ CROSS JOIN LATERAL (
     SELECT seq, rank, item FROM records
     WHERE author = asked.author AND seq >= asked.low AND deleted_by IS NULL
       AND (seq <= asked.from_seq OR (route <> 2 AND seq <= asked.pushed) OR pull_seq <= $5) AND op = 1 AND feed = $7
-      AND (route <> 3 OR EXISTS (SELECT FROM audiences a WHERE a.item = records.item AND $8 = ANY(a.readers)))
+      AND (route <> 3 OR author = $8 OR EXISTS (SELECT FROM audiences a WHERE a.item = records.item AND $8 = ANY(a.readers)))
     ORDER BY seq LIMIT $6
 ) adds";
 

@@ -19,7 +19,7 @@ SELECT ARRAY[
     (SELECT count(*) FROM (SELECT 1 FROM records WHERE op = 1 AND deleted_by IS NULL LIMIT $1) AS found),
     (SELECT CASE WHEN count(*) < $1 THEN count(body) ELSE $1 END
      FROM (SELECT body FROM items WHERE route = 0 LIMIT $1) AS found),
-    (SELECT count(*) FROM (SELECT 1 FROM edges WHERE is_on LIMIT $1) AS found),
+    (SELECT count(*) FROM (SELECT 1 FROM edges WHERE is_on AND reader <> author LIMIT $1) AS found),
     (SELECT count(*) FROM (SELECT 1 FROM authors WHERE due IS NOT NULL LIMIT $1) AS found),
     (SELECT count(*) FROM (SELECT 1 FROM edges WHERE due IS NOT NULL LIMIT $1) AS found),
     (SELECT count(*) FROM (SELECT 1 FROM readers WHERE direct_due IS NOT NULL LIMIT $1) AS found)]";

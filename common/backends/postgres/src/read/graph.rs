@@ -10,7 +10,7 @@ use crate::fault::corrupt;
 use crate::rows;
 
 /// Several edges, each with its place among those asked, and in each row the numbers of all named feeds. Without a row
-/// of an edge, the reader follows if everyone follows the author. If there is no edge, one row holds the feeds alone.
+/// of an edge, the reader follows if everyone follows the author, unless it is the author. If there is no edge, one row holds the feeds alone.
 const EDGES_AND_FEEDS: &str = "
 SELECT f.ids, e.* FROM (SELECT array(SELECT id FROM feeds ORDER BY id) AS ids) f LEFT JOIN (
     SELECT asked.n, coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since),
@@ -21,14 +21,15 @@ SELECT f.ids, e.* FROM (SELECT array(SELECT id FROM feeds ORDER BY id) AS ids) f
         SELECT reader, is_on, generation, from_seq, past_seq, quiet FROM edges
         WHERE reader = $1 AND author = asked.author OFFSET 0
     ) e ON true
-    WHERE e.reader IS NOT NULL OR a.everyone_since IS NOT NULL
+    WHERE e.reader IS NOT NULL OR (a.everyone_since IS NOT NULL AND asked.author <> $1)
 ) e ON true";
 
 const FOLLOWEES: &str = "
 SELECT author FROM edges WHERE reader = $1 AND is_on
 UNION ALL
 SELECT a.author FROM authors a
-WHERE a.everyone_since IS NOT NULL AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
+WHERE a.everyone_since IS NOT NULL AND a.author <> $1
+  AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
 
 /// Which of some readers follow an author. It reads all followers if they are fewer than the readers asked about, else
 /// it looks up each reader.
@@ -43,14 +44,14 @@ UNION ALL
 SELECT asked.reader
 FROM of CROSS JOIN unnest($2::integer[]) AS asked(reader)
 LEFT JOIN LATERAL (SELECT is_on FROM edges WHERE reader = asked.reader AND author = $1 OFFSET 0) e ON true
-WHERE NOT of.few AND coalesce(e.is_on, of.everyone)";
+WHERE NOT of.few AND coalesce(e.is_on, of.everyone AND asked.reader <> $1)";
 
 const FOLLOWEES_AMONG: &str = "
 SELECT asked.author
 FROM unnest($2::integer[]) AS asked(author)
 CROSS JOIN LATERAL (SELECT everyone_since FROM authors WHERE author = asked.author OFFSET 0) a
 LEFT JOIN LATERAL (SELECT is_on FROM edges WHERE reader = $1 AND author = asked.author OFFSET 0) e ON true
-WHERE coalesce(e.is_on, a.everyone_since IS NOT NULL)";
+WHERE coalesce(e.is_on, a.everyone_since IS NOT NULL AND asked.author <> $1)";
 
 /// The users with whom each of some users is in a block: it lies on the edges of both. 12 is the bits of a block by either
 /// side.
@@ -64,7 +65,7 @@ SELECT asked.n, m.author FROM unnest($1::integer[]) WITH ORDINALITY AS asked(rea
 CROSS JOIN LATERAL (
     SELECT e.author FROM edges e
     JOIN edges back ON back.reader = e.author AND back.author = e.reader AND (back.is_on OR back.held_back)
-    WHERE e.reader = asked.reader AND (e.is_on OR e.held_back) LIMIT $2
+    WHERE e.reader = asked.reader AND e.author <> e.reader AND (e.is_on OR e.held_back) LIMIT $2
 ) m";
 
 const AUTHOR: &str = "

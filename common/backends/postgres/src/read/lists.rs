@@ -1,7 +1,7 @@
 //! The lists of follows and shields that users see, newest first. Each read is a range of one index.
 //!
 //! Changes of several readers have no common order, so each line of a list has a number (`listed`), which is the
-//! cursor. A follow keeps its place whatever shields go up and down.
+//! cursor. A follow keeps its place whatever shields go up and down. No list shows the edge of an author to itself.
 
 use feedgate_common::UserNo;
 use feedgate_common::archive::Follow;
@@ -14,16 +14,17 @@ use crate::users::user_id;
 const FOLLOWING: &str = "
 SELECT u.name, e.since, e.listed
 FROM edges e JOIN users u ON u.no = e.author
-WHERE e.reader = $1 AND (e.is_on OR e.held_back) AND e.listed < $2 ORDER BY e.listed DESC LIMIT $3";
+WHERE e.reader = $1 AND e.author <> e.reader AND (e.is_on OR e.held_back) AND e.listed < $2
+ORDER BY e.listed DESC LIMIT $3";
 
 const FOLLOWERS: &str = "
 SELECT u.name, e.since, e.listed
 FROM (
     (SELECT reader, since, listed FROM edges
-     WHERE author = $1 AND is_on AND listed < $2 ORDER BY listed DESC LIMIT $3)
+     WHERE author = $1 AND reader <> author AND is_on AND listed < $2 ORDER BY listed DESC LIMIT $3)
     UNION ALL
     (SELECT reader, since, listed FROM edges
-     WHERE author = $1 AND held_back AND listed < $2 ORDER BY listed DESC LIMIT $3)
+     WHERE author = $1 AND reader <> author AND held_back AND listed < $2 ORDER BY listed DESC LIMIT $3)
     ORDER BY listed DESC LIMIT $3
 ) e JOIN users u ON u.no = e.reader ORDER BY e.listed DESC";
 
@@ -32,7 +33,8 @@ SELECT u.name, e.since, e.listed
 FROM edges e
 JOIN edges back ON back.reader = e.author AND back.author = e.reader AND (back.is_on OR back.held_back)
 JOIN users u ON u.no = e.author
-WHERE e.reader = $1 AND (e.is_on OR e.held_back) AND e.listed < $2 ORDER BY e.listed DESC LIMIT $3";
+WHERE e.reader = $1 AND e.author <> e.reader AND (e.is_on OR e.held_back) AND e.listed < $2
+ORDER BY e.listed DESC LIMIT $3";
 
 const SHIELDED: &str = "
 SELECT u.name, s.since, s.listed

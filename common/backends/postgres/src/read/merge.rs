@@ -19,7 +19,8 @@ use super::span::Span;
 use crate::rows;
 
 /// The next rows of each stream, downwards between two keys that both belong to the range. A track is a `lane` in the
-/// database. Of narrowed items it gives those whose audience has the reader, or all if the reader is below 0.
+/// database. Of narrowed items it gives those whose audience has the reader and the reader's own, or all if the
+/// reader is below 0.
 const NEXT: &str = "
 SELECT asked.n, next.seq, next.rank, next.item
 FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -30,7 +31,7 @@ CROSS JOIN LATERAL (
       AND (r.rank, r.item) <= (asked.top_rank, asked.top_item)
       AND (r.rank, r.item) >= (asked.low_rank, asked.low_item)
       AND r.seq >= asked.low AND r.op = 1 AND r.feed = $9
-      AND (r.route <> 3 OR $10 < 0 OR EXISTS (
+      AND (r.route <> 3 OR $10 < 0 OR r.author = $10 OR EXISTS (
           SELECT FROM audiences a WHERE a.item = r.item AND $10 = ANY(a.readers)
       ))
     ORDER BY r.rank DESC, r.item DESC LIMIT $8

@@ -65,7 +65,7 @@ FROM asked a CROSS JOIN LATERAL (
         LEFT JOIN LATERAL (
             SELECT is_on, generation, from_seq FROM edges WHERE reader = a.reader AND author = h.author OFFSET 0
         ) e ON true
-        WHERE coalesce(e.is_on, h.everyone_since IS NOT NULL)
+        WHERE coalesce(e.is_on, h.everyone_since IS NOT NULL AND h.author <> a.reader)
         UNION ALL
         SELECT e.author, e.generation, e.from_seq
         FROM (
@@ -76,6 +76,7 @@ FROM asked a CROSS JOIN LATERAL (
         SELECT h.author, 0, h.everyone_since
         FROM authors h LEFT JOIN edges e ON e.reader = a.reader AND e.author = h.author
         WHERE NOT a.few AND h.everyone_since IS NOT NULL AND h.last_pull > a.pull AND e.reader IS NULL
+          AND h.author <> a.reader
     ) f
     CROSS JOIN LATERAL (
         SELECT r.pull_seq, r.seq, r.op, r.rank, r.item FROM records r

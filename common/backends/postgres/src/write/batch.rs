@@ -191,7 +191,7 @@ impl<'a> Batch<'a> {
                     change.quiet = history && (change.due.is_none() || change.quiet);
                     change.due.get_or_insert(at);
                 }
-                *self.counted.entry(edge.1).or_default() += Change::counted(*before, *now);
+                *self.counted.entry(edge.1).or_default() += Change::counted(*edge, *before, *now);
             }
             Change::Shield { user, shield, other, since } => {
                 let since = since.map(|since| self.stamp(since));

@@ -17,10 +17,12 @@ use crate::fault::corrupt;
 use crate::rows;
 
 macro_rules! lock_authors {
-    ($followers:literal, $mode:literal) => {
+    ($followers:literal, $lacks:literal, $mode:literal) => {
         concat!(
             "SELECT author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, ",
             $followers,
+            ", ",
+            $lacks,
             " FROM authors a WHERE author = ANY($1) ORDER BY author FOR ",
             $mode
         )
@@ -28,15 +30,19 @@ macro_rules! lock_authors {
 }
 
 /// Locks authors to append to their outboxes, so that nobody else moves the head. Followers are counted only for class
-/// `auto`, where their number decides the route.
+/// `auto`, where their number decides the route. The last column says whether the author is to have an edge to itself
+/// and has none; such an edge is not taken away but by a store that was told otherwise.
 const LOCK_TO_APPEND: &str = lock_authors!(
     "CASE WHEN class = 0 THEN (
         SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author
      ) END",
+    "coalesce((SELECT own_posts FROM own_posts), false) AND NOT EXISTS (
+        SELECT FROM edges e WHERE e.reader = a.author AND e.author = a.author AND (e.is_on OR e.held_back)
+     )",
     "UPDATE OF a"
 );
 /// Locks authors to follow them, so that nobody moves the head.
-const LOCK_TO_FOLLOW: &str = lock_authors!("NULL::bigint", "SHARE");
+const LOCK_TO_FOLLOW: &str = lock_authors!("NULL::bigint", "false", "SHARE");
 
 const LOCK_READERS: &str =
     "SELECT reader, counter, direct FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
@@ -62,7 +68,7 @@ pub(super) async fn all(
 ) -> sqlx::Result<()> {
     let Edited { mut authors, mut readers } = edited;
     let (mut edges, mut keys, mut ids, mut foreign_ids) = (BTreeSet::new(), HashSet::new(), HashSet::new(), vec![]);
-    let mut places = vec![];
+    let (mut places, mut publishers) = (vec![], BTreeSet::new());
     let (mut members, mut groups, mut lines) = (concerned.keys.clone(), concerned.groups.clone(), BTreeSet::new());
     let mut appends = !authors.is_empty();
     let no = |name| batch.rows.users.get(name).copied().flatten();
@@ -71,6 +77,7 @@ pub(super) async fn all(
         if let Some(publish) = ask.published() {
             appends = true;
             authors.extend(no(&publish.author));
+            publishers.extend(no(&publish.author));
             keys.extend(no(&publish.author).zip(publish.idempotency_key.as_deref()));
             ids.extend(publish.id);
             ids.extend(publish.repost_of);
@@ -88,7 +95,11 @@ pub(super) async fn all(
                 appends = true;
                 authors.extend(no(author));
             }
-            Write::Publish(_) | Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } => {}
+            Write::Publish(_)
+            | Write::Follow { .. }
+            | Write::Unfollow { .. }
+            | Write::OwnPosts { .. }
+            | Write::Shield { .. } => {}
             Write::Import(Import::Member(member)) => {
                 readers.extend(no(&member.reader));
                 groups.extend(no(&member.reader).map(|reader| (reader, member.group.clone())));
@@ -105,6 +116,9 @@ pub(super) async fn all(
     readers.extend(edges.iter().map(|(reader, _)| *reader));
     readers.extend(concerned.readers());
     lock_authors(connection, batch, &authors, appends).await?;
+    publishers.retain(|author| batch.rows.authors.get(author).is_some_and(|row| row.lacks_own_edge));
+    edges.extend(publishers.iter().map(|author| (*author, *author)));
+    readers.extend(&publishers);
     if !readers.is_empty() {
         lock_readers(connection, batch, &readers).await?;
     }
@@ -179,11 +193,11 @@ async fn lock_authors(
     authors: &BTreeSet<UserNo>,
     appends: bool,
 ) -> sqlx::Result<()> {
-    type Row = (i32, i64, Option<i64>, Option<i64>, bool, Option<i64>, i16, Option<i64>, Option<i64>);
+    type Row = (i32, i64, Option<i64>, Option<i64>, bool, Option<i64>, i16, Option<i64>, Option<i64>, bool);
     let numbers: Vec<i32> = authors.iter().copied().map(rows::user).collect();
     let lock = if appends { LOCK_TO_APPEND } else { LOCK_TO_FOLLOW };
     let read: Vec<Row> = sqlx::query_as(lock).bind(numbers).fetch_all(connection).await?;
-    for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, followers) in read {
+    for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, followers, lacks) in read {
         let row = AuthorRow {
             head: rows::count_of(head)?,
             last_in_step: last_rank.zip(last_item).map(|(rank, item)| rows::key_of(rank, item)),
@@ -191,6 +205,7 @@ async fn lock_authors(
             class: rows::class_of(class)?,
             everyone_since: everyone_since.map(rows::count_of).transpose()?,
             followers: followers.unwrap_or(0).max(0).cast_unsigned(),
+            lacks_own_edge: lacks,
         };
         let author = rows::user_of(author)?;
         batch.rows.authors.insert(author, row);

@@ -35,6 +35,11 @@ pub(super) async fn give(pool: &Pool, users: &Users, numbers: &mut Numbers, need
 fn may_be_refused(ask: &Ask) -> bool {
     match ask.write() {
         Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. } | Import::Member(_)) => true,
+        Write::Follow { reader, author }
+        | Write::Unfollow { reader, author }
+        | Write::Import(Import::Follow { reader, author, .. } | Import::Unfollow { reader, author }) => {
+            reader == author
+        }
         _ => ask.published().is_some_and(|publish| {
             let keys = publish.id.is_some() || publish.foreign_id.is_some() || publish.idempotency_key.is_some();
             keys || publish.repost_of.is_some() || matches!(publish.audience, Audience::Narrowed(_))
@@ -52,7 +57,11 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
         | Write::Import(Import::Shield { user: one, other, .. })
         | Write::Unfollow { reader: one, author: other }
         | Write::Shield { user: one, other, .. } => vec![one, other],
-        Write::Classify { author, .. } | Write::Import(Import::Class { author, .. }) => vec![author],
+        Write::Classify { author, .. }
+        | Write::OwnPosts { author, .. }
+        | Write::Import(Import::Class { author, .. }) => {
+            vec![author]
+        }
         Write::Import(Import::Member(member)) => vec![&member.reader, &member.actor],
         Write::Edit { .. } | Write::Delete { .. } | Write::Import(Import::Delete { .. }) => vec![],
         // They follow from other writes, and hold numbers.
@@ -88,6 +97,7 @@ pub(super) fn edges_of(ask: &Ask) -> Vec<(&UserId, &UserId)> {
         | Write::Import(Import::Follow { reader, author, .. } | Import::Unfollow { reader, author }) => {
             vec![(reader, author)]
         }
+        Write::OwnPosts { author, .. } => vec![(author, author)],
         Write::Shield { user, other, shield, .. } | Write::Import(Import::Shield { user, other, shield, .. }) => {
             let (as_reader, as_author) = shield.bits();
             let sides = [(as_reader, (user, other)), (as_author, (other, user))];

@@ -58,6 +58,7 @@ impl World<'_> {
             Step::Delete(which) => self.delete(which % self.naive.items.len(), now).await,
             Step::Follow(who, whom) => self.follow((who, whom), true, now).await,
             Step::Unfollow(who, whom) => self.follow((who, whom), false, now).await,
+            Step::OwnPosts(who, on) => self.own_posts(who, on, now).await,
             Step::Shield(who, whom, ..) if who % USERS == whom % USERS => {}
             Step::Shield(who, whom, shield, up) => self.shield((who, whom), shield, up, now).await,
             Step::Classify(who, class) => self.classify(who, class, now).await,
@@ -187,6 +188,9 @@ impl World<'_> {
         let (reader, author) = (self.no(who), self.no(whom));
         let ask = if follows { follow(&name(who), &name(whom)) } else { unfollow(&name(who), &name(whom)) };
         let answer = write_at(self.archive, ask, now).await;
+        if reader == author {
+            return assert_eq!(answer, Err(Refused::FollowsItself(user(&name(who)))));
+        }
         let Ok(Written::Edge { edge, fresh, .. }) = answer else { panic!("{answer:?}") };
         let mut held = self.held(reader, author, now);
         let listed = self.naive.held.contains_key(&(reader, author)) && held.follows;
@@ -197,6 +201,19 @@ impl World<'_> {
             self.keep((reader, author), held).await;
         }
         assert_eq!(edge, self.naive.edge(reader, author), "a write answers the edge as it is read");
+    }
+
+    async fn own_posts(&mut self, who: usize, on: bool, now: Millis) {
+        let author = self.no(who);
+        let answer = write_at(self.archive, Write::OwnPosts { author: user(&name(who)), on }, now).await;
+        let mut held = self.held(author, author, now);
+        let fresh = held.follows != on;
+        if fresh {
+            held.follows = on;
+            self.keep((author, author), held).await;
+        }
+        let edge = self.naive.edge(author, author);
+        assert_eq!(answer, Ok(Written::Edge { reader: author, author, edge, fresh, told: vec![] }));
     }
 
     async fn shield(&mut self, (who, whom): (usize, usize), shield: Shield, up: bool, now: Millis) {

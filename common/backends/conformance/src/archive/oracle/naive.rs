@@ -90,12 +90,13 @@ impl Naive {
     }
 
     pub(super) fn edge(&self, reader: UserNo, author: UserNo) -> Edge {
-        let of_everyone = || effective_edge(None, self.everyone_since(author));
+        let of_everyone = || effective_edge(None, self.everyone_since(author).filter(|_| reader != author));
         self.edges.get(&(reader, author)).copied().unwrap_or_else(of_everyone)
     }
 
     pub(super) fn author(&self, author: UserNo) -> Author {
-        let followers = self.held.iter().filter(|((_, whom), held)| *whom == author && held.on()).count() as u64;
+        let others = self.held.iter().filter(|((who, whom), _)| *whom == author && who != whom);
+        let followers = others.filter(|(_, held)| held.on()).count() as u64;
         let class = self.outboxes.get(&author).map_or(Class::Auto, |outbox| outbox.class);
         Author { class, followers, head: self.head(author), everyone_since: self.everyone_since(author) }
     }
@@ -119,16 +120,17 @@ impl Naive {
         let (edge, records) = (self.edge(key.reader, author), self.records(author));
         let of_feed = records.iter().map(|(record, _)| *record).filter(|record| record.feed == key.feed);
         let number = |add: &Record| records[add.seq as usize - 1].1;
-        let adds =
-            rules::shown(&of_feed.collect::<Vec<_>>(), (edge, edge.from), backfill, |add| reached(add, number(add)));
+        // Of its own items an author has all.
+        let past = if author == key.reader { 0 } else { edge.from };
+        let adds = rules::shown(&of_feed.collect::<Vec<_>>(), (edge, past), backfill, |add| reached(add, number(add)));
         let add = |add: &Record| FeedAdd { author, outbox_seq: add.seq, generation: edge.generation, key: add.key };
         adds.iter().filter(|add| self.is_for(key.reader, add)).map(add).collect()
     }
 
-    /// Whether an add is for the reader, if the reader follows.
+    /// Whether an add is for the reader, if the reader follows; one's own is.
     fn is_for(&self, reader: UserNo, add: &Record) -> bool {
         let item = self.items.iter().find(|item| item.key == add.key).expect("it was published");
-        item.audience.as_ref().is_none_or(|readers| readers.contains(&reader))
+        item.author == reader || item.audience.as_ref().is_none_or(|readers| readers.contains(&reader))
     }
 
     /// The whole feed, newest first. Of the adds after a follow it has those of route push that were `pushed`, and all
@@ -190,9 +192,9 @@ impl Naive {
         self.held.get(&(reader, author)).is_some_and(|held| held.shields.blocks())
     }
 
-    /// The users whom a user follows, or who follow the user, newest follow first.
+    /// The users whom a user follows, or who follow the user, newest follow first; never the user.
     pub(super) fn follows(&self, user: UserNo, following: bool) -> Vec<(UserNo, Millis)> {
-        let follows = self.held.iter().filter(|(_, held)| held.follows);
+        let follows = self.held.iter().filter(|((who, whom), held)| held.follows && who != whom);
         let mut list: Vec<(UserNo, Millis)> = match following {
             true => follows.filter(|((who, _), _)| *who == user).map(|((_, whom), held)| (*whom, held.since)).collect(),
             false => {

@@ -5,7 +5,9 @@ use std::iter::Rev;
 use std::ops::Bound::{self, Excluded, Included};
 
 use feedgate_common::archive::{Below, FeedAdd};
+use feedgate_common::change::Route;
 use feedgate_common::error::Result;
+use feedgate_common::rules::is_for;
 use feedgate_common::{DisplayKey, InboxKey, ItemId, UserNo};
 
 use super::span::Span;
@@ -44,7 +46,7 @@ impl Stream {
         for row in rows.by_ref() {
             let ((AuthorFeed { author, .. }, track, key), ShownRow { seq: outbox_seq, narrowed }) = row?;
             if outbox_seq >= span.low {
-                if narrowed && !for_reader(view, key.item, reader)? {
+                if narrowed && !for_reader(view, (key.item, author), reader)? {
                     continue;
                 }
                 return Ok(Some(FeedAdd { author, outbox_seq, generation: span.generation, key }));
@@ -59,8 +61,9 @@ impl Stream {
 }
 
 /// Whether a narrowed item is for the reader; a list that is for nobody in particular has all items.
-fn for_reader(view: &View, item: ItemId, reader: Option<UserNo>) -> Result<bool> {
-    reader.map_or(Ok(true), |reader| audiences::has(view, item, reader))
+fn for_reader(view: &View, (item, author): (ItemId, UserNo), reader: Option<UserNo>) -> Result<bool> {
+    let Some(reader) = reader else { return Ok(true) };
+    is_for(Route::Narrow, author == reader, || audiences::has(view, item, reader))
 }
 
 /// The adds of many spans in display order, newest first, read as they are asked for.

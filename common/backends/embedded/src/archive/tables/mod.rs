@@ -50,6 +50,8 @@
 //!   ranked_over                           reader, feed, number      → records of a ranking that are of no use any more
 //!   ranking_due                           item                      → edited or deleted; how far rankings know of it
 //!   pins                                  user                      → the items that the user has pinned
+//!   own_posts                             ()                        → whether authors have an edge to themselves
+//!   sent                                  user, rank, item          → what the user has addressed to readers
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -76,6 +78,7 @@ mod foreign_ids;
 mod items;
 mod layout;
 mod lines;
+mod own_posts;
 mod people;
 mod pins;
 mod pulls;
@@ -110,6 +113,7 @@ pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
 pub(crate) use layout::{FORMAT, Incarnation, Layout, LayoutRow};
 pub(crate) use lines::{LineGroups, LineRow, Lines, LinesOf, MemberKeys, MemberRow, Members};
+pub(crate) use own_posts::{OwnPosts, OwnPostsRow, Sent};
 pub(crate) use people::{People, PersonRow};
 pub(crate) use pins::{Pins, PinsRow};
 pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
@@ -226,6 +230,8 @@ mod tests {
             RankedIn::TAG,
             RankedOver::TAG,
             RankingDue::TAG,
+            OwnPosts::TAG,
+            Sent::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

@@ -1,0 +1,108 @@
+//! Gives every author who has published an edge to itself, or takes it away, as the settings say.
+//!
+//! How far this has come is in the Archive. So a worker that dies loses nothing, and several workers may do so at once: an
+//! edge that is as wanted is left as it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_common::archive::Write;
+use feedgate_common::error::Result;
+use feedgate_common::feed::Publisher;
+use feedgate_common::{Archive, Jobs};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock;
+use crate::rounds::Rounds;
+
+/// How often the worker looks whether another one has left something to do.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// How many authors one step takes.
+const STEP: usize = 200;
+
+/// Carries out for one Archive whether authors' items stand in their own feeds.
+pub(crate) struct OwnPosts {
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) jobs: Arc<dyn Jobs>,
+    /// Whether the settings let them stand there.
+    pub(crate) on: bool,
+}
+
+impl OwnPosts {
+    /// Works until the shutdown. A failed round is a warning; the next one goes on where this one stopped.
+    pub(crate) async fn run(&self, shutdown: &CancellationToken) {
+        let mut rounds = Rounds::of("own posts in one's own feed", EVERY, shutdown);
+        let mut begun = false;
+        while rounds.next(self.round(&mut begun)).await {}
+    }
+
+    /// Takes steps until nothing is left. The Archive is told once: of two workers with different settings the one that
+    /// was started last decides, and they do not take turns.
+    async fn round(&self, begun: &mut bool) -> Result<()> {
+        if !*begun {
+            self.archive.set_own_posts(self.on).await?;
+            *begun = true;
+        }
+        let publisher = Publisher::new(self.archive.clone(), self.jobs.clone());
+        let on = self.on;
+        while let Some(due) = self.archive.own_posts_due(on, STEP).await? {
+            let upto = due.last().filter(|_| due.len() == STEP).map(|(author, _)| *author);
+            let writes: Vec<Write> = due.into_iter().map(|(_, author)| Write::OwnPosts { author, on }).collect();
+            if !writes.is_empty() {
+                publisher.write(writes, clock::now()).await?;
+            }
+            self.archive.own_posts_done(on, upto).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::archive::Publish;
+    use feedgate_common::jobs::{Job, Lane};
+    use feedgate_common::{Body, UserId, UserNo};
+    use feedgate_embedded::Embedded;
+
+    use super::*;
+
+    const AUTHORS: usize = 2 * STEP + 7;
+
+    fn post(author: &UserId) -> Write {
+        Write::Publish(Publish::new(author.clone(), Body::parse("1".to_owned()).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn s10_a_round_gives_every_author_its_edge_and_takes_it_away_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 2).unwrap();
+        let archive: Arc<dyn Archive> = stores.archive.clone();
+        let names: Vec<UserId> = (0..AUTHORS).map(|n| format!("user-{n}").parse().unwrap()).collect();
+        let users = archive.intern(&names).await.unwrap();
+        archive.write(names.iter().map(post).collect(), 1).await.unwrap();
+        let on = async |of: &[UserNo]| {
+            let mut on = 0;
+            for user in of {
+                on += archive.followees(*user).await.unwrap().len();
+            }
+            on
+        };
+        let round = async |on: bool| {
+            OwnPosts { archive: archive.clone(), jobs: stores.jobs.clone(), on }.round(&mut false).await.unwrap();
+        };
+        round(false).await;
+        assert_eq!(on(&users).await, 0);
+        round(true).await;
+        assert_eq!(on(&users).await, AUTHORS);
+        assert_eq!(archive.own_posts_due(true, 1).await.unwrap(), None);
+        let taken = stores.jobs.take(Lane::Edges).await.unwrap().job;
+        assert_eq!(taken, Job::Edges { reader: users[0] }, "the workers are told at once");
+        let late: UserId = "late".parse().unwrap();
+        archive.write(vec![post(&late)], 2).await.unwrap();
+        let late = archive.intern(&[late]).await.unwrap();
+        assert_eq!(on(&late).await, 1, "the write of a new author makes the edge");
+        round(false).await;
+        assert_eq!((on(&users).await, on(&late).await), (0, 0));
+    }
+}
