@@ -9,13 +9,20 @@ const NOW: Millis = 1_800_000_000_000;
 const DAY: Millis = 24 * 3600 * 1000;
 
 /// A store that keeps all rows in memory, and loads none before a decision asks for it.
-#[derive(Default)]
 struct Home {
     kept: Rows,
     users: u32,
     items: u64,
     /// How often the last write had to start over.
     again: usize,
+    policy: Policy,
+}
+
+impl Default for Home {
+    fn default() -> Self {
+        let policy = Policy { pull_above: 2, whole_past: false };
+        Self { kept: Rows::default(), users: 0, items: 0, again: 0, policy }
+    }
 }
 
 impl Home {
@@ -29,7 +36,7 @@ impl Home {
         let mut rows = Rows::default();
         self.again = 0;
         loop {
-            match decide(&rows, &ask, 2) {
+            match decide(&rows, &ask, self.policy) {
                 Ok(plan) => {
                     self.kept.apply(&plan);
                     let records = plan.changes.iter().filter_map(|change| match change {

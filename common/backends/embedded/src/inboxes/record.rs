@@ -185,6 +185,7 @@ fn put_edges(out: &mut Vec<u8>, steps: &[EdgeStep]) {
         put_progress(out, step.expected.progress);
         put(out, step.expected.pull);
         put_entries(out, &step.adds);
+        put_floor(out, step.floor);
     }
 }
 
@@ -195,7 +196,8 @@ fn take_edges(bytes: &mut &[u8]) -> Option<Vec<EdgeStep>> {
     for _ in 0..count {
         let (author, generation, on) = (UserNo(take_u32(bytes)?), take(bytes)?, take_byte(bytes)? != 0);
         let expected = Cut { progress: take_progress(bytes)?, pull: take(bytes)? };
-        steps.push(EdgeStep { key, author, generation, on, expected, adds: take_entries(bytes)? });
+        let (adds, floor) = (take_entries(bytes)?, take_floor(bytes)?);
+        steps.push(EdgeStep { key, author, generation, on, expected, adds, floor });
     }
     (!steps.is_empty()).then_some(steps)
 }
@@ -373,12 +375,12 @@ mod tests {
     #[test]
     fn every_other_step_comes_back() {
         let key = InboxKey { reader: UserNo(5), feed: FeedId(2) };
-        let adds = vec![Entry::of(&record(4), UserNo(7), 9), Entry::forget(UserNo(7), 10)];
+        let adds = vec![Entry::of(&record(4), UserNo(7), 9), Entry::forget(UserNo(7), 10, None)];
         let far = DisplayKey { rank: -1, item: ItemId(u64::MAX) };
         let floor = Some(far);
         let progress = Progress { done: 3, last: Some(UserNo(u32::MAX)) };
         let (expected, taken) = (Cut { progress, pull: 300 }, Watermarks { pull: u64::MAX, direct: 2 });
-        let edge = |on| EdgeStep { key, author: UserNo(7), generation: 9, on, expected, adds: adds.clone() };
+        let edge = |on| EdgeStep { key, author: UserNo(7), generation: 9, on, expected, adds: adds.clone(), floor };
         let take = |entries| {
             let (epoch, expected) = (Epoch(u64::MAX), Watermarks { pull: 1 << 40, direct: 0 });
             Step::Take(Take { key, epoch, expected, next: taken, entries, counter: 12 })

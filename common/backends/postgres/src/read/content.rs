@@ -1,13 +1,15 @@
 //! Which adds a feed shows according to the Archive alone: for a follow step, a rebuild and deep pages.
 //!
 //! ```text
-//!   an author's outbox   1 ─────── low ─────── past ─────────── cut ────── head
-//!                            not    │ backfill   │  since followed │  push or pull will bring it
-//!                            shown  └────────────┴─────────────────┘
-//!                                   those that live now are shown
+//!   an author's outbox   1 ─────── low ─────── past ─── from ──────── cut ────── head
+//!                            not    │ backfill   │ long   │  since     │  push or pull will bring it
+//!                            shown  │            │ past   │  followed  │
+//!                                   └────────────┴────────┴────────────┘
+//!                                      those that live now are shown
 //! ```
 //!
-//! `past` is the author's head at the follow, or an earlier place if the follow was imported. `low` is the oldest of
+//! `from` is the author's head at the follow. `past` is `from`, or an earlier place if the follow was imported, or 0 if
+//! it shows the whole past. Of a long past a follow step brings only the newest (see `long.rs`). `low` is the oldest of
 //! the newest `backfill` adds that stood in the outbox at `past`. Nothing here reads an author's whole outbox: outbox
 //! order is read from `low` up, display order downwards until enough is found or the span ends.
 //!
@@ -20,6 +22,7 @@ use feedgate_common::{DisplayKey, FeedId, InboxKey, OutboxSeq, Progress, PullSeq
 use sqlx::PgConnection;
 
 use super::graph;
+use super::long::{self, LongPast};
 use super::merge::{Sources, newest};
 use super::span::{EdgeOn, Low, Lows, Span};
 use crate::rows;
@@ -41,16 +44,16 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
-/// The living adds of each span, in outbox order. Of adds above `from`, only those that push or pull has already
-/// passed; of narrowed ones, only those whose audience has the reader.
+/// The living adds of each span but those of a long past, in outbox order. Of adds above `from`, only those that push or
+/// pull has already passed; of narrowed ones, only those whose audience has the reader.
 const ADDS: &str = "
 SELECT asked.n, adds.seq, adds.rank, adds.item
-FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
-    WITH ORDINALITY AS asked(author, low, from_seq, pushed, n)
+FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[], $9::bigint[])
+    WITH ORDINALITY AS asked(author, low, from_seq, pushed, past, n)
 CROSS JOIN LATERAL (
     SELECT seq, rank, item FROM records
     WHERE author = asked.author AND seq >= asked.low AND deleted_by IS NULL
-      AND (seq <= asked.from_seq OR (route <> 2 AND seq <= asked.pushed) OR pull_seq <= $5) AND op = 1 AND feed = $7
+      AND (seq <= asked.past OR seq > asked.from_seq AND (route <> 2 AND seq <= asked.pushed OR pull_seq <= $5)) AND op = 1 AND feed = $7
       AND (route <> 3 OR EXISTS (SELECT FROM audiences a WHERE a.item = records.item AND $8 = ANY(a.readers)))
     ORDER BY seq LIMIT $6
 ) adds";
@@ -103,7 +106,10 @@ pub(crate) async fn edge_states(
         asked.truncate(of_feed.len());
         adds.push(of_feed);
     }
-    let state = |(adds, held): (Vec<FeedAdd>, &graph::Held)| EdgeState { edge: held.edge, adds, quiet: held.quiet };
+    let state = |((adds, floor), held): (Brought, &graph::Held)| {
+        let &graph::Held { edge, quiet, .. } = held;
+        EdgeState { edge, adds, floor, quiet }
+    };
     let states = adds.into_iter().map(|adds| adds.into_iter().take(asked.len()).zip(&held).map(state).collect());
     Ok(EdgeStates { edges: asked.iter().map(|asked| asked.edge).collect(), feeds, states: states.collect() })
 }
@@ -116,42 +122,46 @@ struct Asked {
     pushed: OutboxSeq,
 }
 
-/// The adds that the first of these edges show, as many edges as show at most [`EDGE_ADDS_MAX`] adds together, but at
-/// least one. If that one shows more, the answer has one add more than this.
+/// What a step brings of an edge, in outbox order, and the floor that it raises.
+type Brought = (Vec<FeedAdd>, Option<DisplayKey>);
+
+/// The adds that a step brings of the first of these edges, as many edges as bring at most [`EDGE_ADDS_MAX`]
+/// adds together, but at least one. If that one brings more, the answer has one add more than this, or some.
 async fn adds_of(
     connection: &mut PgConnection,
     lows: &Lows,
     (key, pull): (InboxKey, PullSeq),
     asked: &[Asked],
-) -> sqlx::Result<Vec<Vec<FeedAdd>>> {
+) -> sqlx::Result<Vec<Brought>> {
     let (mut all, mut room, mut at_once) = (Vec::with_capacity(asked.len()), EDGE_ADDS_MAX + 1, EDGES_AT_FIRST);
     while all.len() < asked.len() {
         let some = &asked[all.len()..asked.len().min(all.len() + at_once)];
-        for adds in adds_of_some(&mut *connection, lows, (key, pull), some, room).await? {
-            if adds.len() >= room {
+        for brought in adds_of_some(&mut *connection, lows, (key, pull), some, room).await? {
+            let adds = brought.0.len();
+            if adds >= room {
                 // These adds are too many, and perhaps they are cut off.
                 if all.is_empty() {
-                    all.push(adds);
+                    all.push(brought);
                 }
                 return Ok(all);
             }
-            room -= adds.len();
-            all.push(adds);
+            room -= adds;
+            all.push(brought);
         }
         at_once = EDGES_AT_MOST.min(2 * at_once);
     }
     Ok(all)
 }
 
-/// The first `limit` adds that each of these edges shows.
+/// What a step brings of each of these edges; of what is not of a long past, the first `limit` adds.
 async fn adds_of_some(
     connection: &mut PgConnection,
     lows: &Lows,
     (InboxKey { reader, feed }, pull): (InboxKey, PullSeq),
     some: &[Asked],
     limit: usize,
-) -> sqlx::Result<Vec<Vec<FeedAdd>>> {
-    let mut all = vec![vec![]; some.len()];
+) -> sqlx::Result<Vec<Brought>> {
+    let mut all = vec![Brought::default(); some.len()];
     let on: Vec<usize> = (0..some.len()).filter(|&at| some[at].edge.on).collect();
     if on.is_empty() {
         return Ok(all);
@@ -169,13 +179,22 @@ async fn adds_of_some(
         .bind(rows::limit(limit))
         .bind(rows::feed(feed))
         .bind(rows::user(reader))
-        .fetch_all(connection)
+        .bind(column(&|asked| asked.shown.past))
+        .fetch_all(&mut *connection)
         .await?;
     read.sort_unstable();
     for (n, seq, rank, item) in read {
         let at = on[n as usize - 1];
         let EdgeOn { author, generation, .. } = some[at].shown;
-        all[at].push(FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) });
+        let add = FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) };
+        all[at].0.push(add);
+    }
+    let pasts: Vec<LongPast> = on.iter().filter_map(|&at| LongPast::of(at, &some[at].shown, some[at].edge)).collect();
+    for (at, newest, floor) in long::newest(connection, InboxKey { reader, feed }, &pasts).await? {
+        let (adds, at_floor) = &mut all[at];
+        adds.extend(newest);
+        adds.sort_unstable_by_key(|add| add.outbox_seq);
+        *at_floor = floor;
     }
     Ok(all)
 }
