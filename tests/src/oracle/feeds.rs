@@ -175,10 +175,10 @@ impl Oracle {
                 None => false,
             },
             Op::Follow(reader, author) => {
-                // Who follows only because everyone does sees more by a follow of the whole past.
-                let undecided = self.edges.get(reader).is_none_or(|edges| !edges.contains_key(author));
-                if undecided && self.whole_past {
-                    self.edges.entry(*reader).or_default().insert(*author, Edge::default());
+                // Who follows only because everyone does begins to follow by name, and sees the whole past if that is set.
+                if self.edges.get(reader).is_none_or(|edges| !edges.contains_key(author)) {
+                    let edge = if self.whole_past { Edge::default() } else { self.edge(*reader, *author) };
+                    self.edges.entry(*reader).or_default().insert(*author, edge);
                 }
                 self.change(*reader, *author, |edge| edge.follows = true)
             }

@@ -26,6 +26,8 @@ pub enum Step {
     Delete(usize),
     /// A user follows another, or themself.
     Follow(usize, usize),
+    /// A user follows another from the first item on, if the two have no edge yet.
+    FollowAll(usize, usize),
     /// A user no longer follows another.
     Unfollow(usize, usize),
     /// A user puts a shield up against another, or takes it down.
@@ -58,7 +60,7 @@ impl History {
             (state >> 33) % sides
         };
         let mut step = || {
-            let (what, who, whom) = (roll(22), roll(100) as usize, roll(100) as usize);
+            let (what, who, whom) = (roll(24), roll(100) as usize, roll(100) as usize);
             // Half of the items go to the main feed.
             let feed = [0, 0, 1, 2][whom / 16 % 4];
             match what {
@@ -78,6 +80,7 @@ impl History {
                     let classes = [Class::Auto, Class::Auto, Class::Push, Class::Pull, Class::Everyone];
                     Step::Classify(who, classes[roll(5) as usize])
                 }
+                20..22 => Step::FollowAll(who, whom),
                 _ => Step::Move(who, roll(9) as i64 * 10 - 40),
             }
         };
