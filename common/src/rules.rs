@@ -8,8 +8,8 @@
 //!                     and nothing deleted since
 //! ```
 //!
-//! `past` is where the records from before the follow end. It lies below `from` if the follow was imported, and is 0 if the
-//! follow shows all from the first record on. What a step does not bring of that lies below the [floor](brought).
+//! `past` is where the records from before the follow end. It lies below `from` if the follow was imported, and is 0 if
+//! the follow shows all from the first record on. What a step does not bring of that lies below the [floor](brought).
 //!
 //! [`shown`] is the whole rule, and reads a whole outbox. So no home of the Archive calls it: a home reads its indexes,
 //! and calls the small rules below. The conformance suite and the model compare homes and steps with [`shown`].
@@ -52,8 +52,8 @@ pub fn shown(
     newest.iter().copied().chain(since).filter(|add| !deleted(add, u64::MAX)).copied().collect()
 }
 
-/// What a follow step brings of the adds that an edge [shows](shown), in outbox order, and the floor that it raises: the
-/// greatest key that it leaves to pages.
+/// What a follow step brings of the adds that an edge [shows](shown), in outbox order, and the floor that it raises:
+/// the greatest key that it leaves to pages.
 ///
 /// An edge may show all from a place `past` in the outbox on, for example from the first record. There may be any
 /// number of these, so a step brings the newest `backfill` of them in display order.

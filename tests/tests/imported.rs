@@ -1,5 +1,5 @@
-//! A follow that shows more items than one step brings, for a reader who has an inbox already: a follow with a long past, or a
-//! follow whose step comes late.
+//! A follow that shows more items than one step brings, for a reader who has an inbox already: a follow with a long
+//! past, or a follow whose step comes late.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 

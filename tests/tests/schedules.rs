@@ -1,11 +1,11 @@
 //! The rules of fan-out under random interleavings, over the real embedded stores, against the oracle.
 //!
 //! Each seed makes a small world: a few authors who are followed, muted, blocked, reclassified and who cross the
-//! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes, of which the second lets
-//! follows show the whole past. A schedule starts push
-//! steps, follow steps, deliveries of direct items, first visits, reads, walks over pages, dormancy and backend writes,
-//! lets one of them make one store call at a time, and drops some half way, as a crash would. Then everything that is
-//! outstanding is worked off, and every device and every walk must show what the oracle says.
+//! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes, of which the second
+//! lets follows show the whole past. A schedule starts push steps, follow steps, deliveries of direct items, first
+//! visits, reads, walks over pages, dormancy and backend writes, lets one of them make one store call at a time, and
+//! drops some half way, as a crash would. Then everything that is outstanding is worked off, and every device and every
+//! walk must show what the oracle says.
 //!
 //! ```text
 //!   FEEDGATE_SEED=n          cargo test -p feedgate-tests --test schedules      repeats one seed

@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::inboxes::KEEP;
 use crate::{DirectSeq, Entry, FeedId, Generation, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
 
-/// The most adds that a follow step brings. An edge that alone brings more, because a lot was published since it was set
-/// on, leaves the inbox to its next rebuild, which brings the newest of them.
+/// The most adds that a follow step brings. An edge that alone brings more, because a lot was published since it was
+/// set on, leaves the inbox to its next rebuild, which brings the newest of them.
 pub const EDGE_ADDS_MAX: usize = 2 * KEEP;
 
 /// The most edges that one follow step may name.

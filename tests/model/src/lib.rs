@@ -16,8 +16,8 @@
 //! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order of
 //! these steps, breadth first, and checks the properties in every state. The decisions are those of the product:
 //! `marks::push_verdict`, `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `fanout::plan`,
-//! `Progress` and its cut, `rules::{shown, brought, is_past, is_news}`, `graph::effective_edge`, `change::route_of`, `Entry`,
-//! `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them is written out in
+//! `Progress` and its cut, `rules::{shown, brought, is_past, is_news}`, `graph::effective_edge`, `change::route_of`,
+//! `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them is written out in
 //! `inbox`.
 //!
 //! # What passes

@@ -47,8 +47,8 @@ pub enum Changes {
     Gone,
 }
 
-/// A page: its items, and with each its place, whose it is, and whether it was addressed to the reader; where the next one begins;
-/// and the position that was read before it.
+/// A page: its items, and with each its place, whose it is, and whether it was addressed to the reader; where the next
+/// one begins; and the position that was read before it.
 pub type Page = (Vec<(Shown, DisplayKey, u32, bool)>, Option<DisplayKey>, Position);
 
 /// A server of devices: the product behind any interface.

@@ -4,8 +4,8 @@
 //! has deleted it, and either
 //! - it was addressed to the reader, and no block stood between the two at that moment, or
 //! - the reader sees its author, and it came after the reader last began to see the author, or was then one of the
-//!   newest `backfill` of the author's posts in that feed, or any of them if the operator lets a follow show the whole past
-//!   when it begins.
+//!   newest `backfill` of the author's posts in that feed, or any of them if the operator lets a follow show the whole
+//!   past when it begins.
 //!
 //! A post that is narrowed to an audience is one of the author's posts for everybody, and shown to those in its
 //! audience.
@@ -175,7 +175,8 @@ impl Oracle {
                 None => false,
             },
             Op::Follow(reader, author) => {
-                // Who follows only because everyone does begins to follow by name, and sees the whole past if that is set.
+                // Who follows only because everyone does begins to follow by name, and sees the whole past if that is
+                // set.
                 if self.edges.get(reader).is_none_or(|edges| !edges.contains_key(author)) {
                     let edge = if self.whole_past { Edge::default() } else { self.edge(*reader, *author) };
                     self.edges.entry(*reader).or_default().insert(*author, edge);

@@ -117,8 +117,8 @@ impl Window {
         self.stage = self.stage.further();
     }
 
-    /// Takes in what has come since. False if that is not known any more, or too much, or if a follow shows more than the
-    /// log tells: it is of no use then.
+    /// Takes in what has come since. False if that is not known any more, or too much, or if a follow shows more than
+    /// the log tells: it is of no use then.
     pub(super) fn follow(&mut self, log: &Log) -> bool {
         let base = log.head.offset - log.entries.len() as u64;
         let known = (base..=log.head.offset).contains(&self.position.offset);

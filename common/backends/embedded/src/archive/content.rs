@@ -8,11 +8,11 @@
 //!                                      those that live now are shown
 //! ```
 //!
-//! `from` is the author's head at the follow. `past` is `from`, or an earlier place if the follow was imported, or 0 if it
-//! shows the whole past. Of a long past, which is all from `past` to `from`, a follow step brings only the newest. `low` is the oldest of the
-//! newest `backfill` adds that stood in the outbox at `past`. All that it depends on lies at or below `past`, so it
-//! never changes and is remembered. If a reader follows an author only because everyone does, nothing at or below `past`
-//! is shown. All of this concerns one feed: an author's adds to other feeds are not shown,
+//! `from` is the author's head at the follow. `past` is `from`, or an earlier place if the follow was imported, or 0 if
+//! it shows the whole past. Of a long past, which is all from `past` to `from`, a follow step brings only the newest.
+//! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `past`. All that it depends on lies at
+//! or below `past`, so it never changes and is remembered. If a reader follows an author only because everyone does,
+//! nothing at or below `past` is shown. All of this concerns one feed: an author's adds to other feeds are not shown,
 //! counted or read.
 //!
 //! Nothing here reads an author's whole outbox. Outbox order is read from `low` up; display order is read downwards

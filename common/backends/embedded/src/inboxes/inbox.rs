@@ -1,8 +1,8 @@
 //! One reader's log and what it has taken in: no IO, no lock.
 //!
 //! Invariants: only the oldest changes of a log are cut off, in the step that made it too long. That step raises
-//! `floor` to the greatest key of any cut add that still lived. A follow step raises it too. At least [`KEEP`] changes stay. Marks and watermarks
-//! only grow (I10).
+//! `floor` to the greatest key of any cut add that still lived. A follow step raises it too. At least [`KEEP`] changes
+//! stay. Marks and watermarks only grow (I10).
 //!
 //! Size: 176 B, 16 more in the bucket's map, 16 per mark, and the packed changes.
 

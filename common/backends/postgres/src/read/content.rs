@@ -44,16 +44,16 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
-/// The living adds of each span but those of a long past, in outbox order. Of adds above `from`, only those that push or
-/// pull has already passed; of narrowed ones, only those whose audience has the reader.
+/// The living adds of each stretch of an outbox, in outbox order. Of adds above `from`, only those that push or pull has
+/// already passed; of narrowed ones, only those whose audience has the reader.
 const ADDS: &str = "
 SELECT asked.n, adds.seq, adds.rank, adds.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[], $9::bigint[])
-    WITH ORDINALITY AS asked(author, low, from_seq, pushed, past, n)
+    WITH ORDINALITY AS asked(author, low, from_seq, pushed, high, n)
 CROSS JOIN LATERAL (
     SELECT seq, rank, item FROM records
-    WHERE author = asked.author AND seq >= asked.low AND deleted_by IS NULL
-      AND (seq <= asked.past OR seq > asked.from_seq AND (route <> 2 AND seq <= asked.pushed OR pull_seq <= $5)) AND op = 1 AND feed = $7
+    WHERE author = asked.author AND seq >= asked.low AND seq <= asked.high AND deleted_by IS NULL
+      AND (seq <= asked.from_seq OR (route <> 2 AND seq <= asked.pushed) OR pull_seq <= $5) AND op = 1 AND feed = $7
       AND (route <> 3 OR EXISTS (SELECT FROM audiences a WHERE a.item = records.item AND $8 = ANY(a.readers)))
     ORDER BY seq LIMIT $6
 ) adds";
@@ -125,6 +125,24 @@ struct Asked {
 /// What a step brings of an edge, in outbox order, and the floor that it raises.
 type Brought = (Vec<FeedAdd>, Option<DisplayKey>);
 
+/// A part of an outbox in which an edge shows all that lives, but for a long past.
+struct Stretch {
+    /// The place of the edge among those that are asked for.
+    at: usize,
+    low: OutboxSeq,
+    high: OutboxSeq,
+}
+
+impl Stretch {
+    /// Those of an edge, in outbox order: two if a long past lies between them.
+    fn of(at: usize, low: OutboxSeq, Asked { shown, edge, .. }: &Asked) -> impl Iterator<Item = Self> + use<> {
+        const END: OutboxSeq = i64::MAX.cast_unsigned();
+        let (past, from) = (shown.past, edge.from);
+        let parts = if past < from { [(low, past), (from.saturating_add(1), END)] } else { [(low, END), (1, 0)] };
+        parts.into_iter().filter(|(low, high)| low <= high).map(move |(low, high)| Self { at, low, high })
+    }
+}
+
 /// The adds that a step brings of the first of these edges, as many edges as bring at most [`EDGE_ADDS_MAX`]
 /// adds together, but at least one. If that one brings more, the answer has one add more than this, or some.
 async fn adds_of(
@@ -168,23 +186,27 @@ async fn adds_of_some(
     }
     let shown: Vec<EdgeOn> = on.iter().map(|&at| some[at].shown).collect();
     let lows = lows.of(&mut *connection, feed, &shown).await?;
-    let column =
-        |of: &dyn Fn(&Asked) -> OutboxSeq| -> Vec<i64> { on.iter().map(|&at| rows::count(of(&some[at]))).collect() };
+    let stretches: Vec<Stretch> =
+        on.iter().zip(lows).flat_map(|(&at, low)| Stretch::of(at, low.seq, &some[at])).collect();
+    let column = |of: &dyn Fn(&Stretch) -> OutboxSeq| -> Vec<i64> {
+        stretches.iter().map(|stretch| rows::count(of(stretch))).collect()
+    };
+    let asked = |stretch: &Stretch| &some[stretch.at];
     let mut read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(ADDS)
-        .bind(shown.iter().map(|shown| rows::user(shown.author)).collect::<Vec<i32>>())
-        .bind(lows.iter().map(|low| rows::count(low.seq)).collect::<Vec<i64>>())
-        .bind(column(&|asked| asked.edge.from))
-        .bind(column(&|asked| asked.pushed))
+        .bind(stretches.iter().map(|stretch| rows::user(asked(stretch).shown.author)).collect::<Vec<i32>>())
+        .bind(column(&|stretch| stretch.low))
+        .bind(column(&|stretch| asked(stretch).edge.from))
+        .bind(column(&|stretch| asked(stretch).pushed))
         .bind(rows::count(pull))
         .bind(rows::limit(limit))
         .bind(rows::feed(feed))
         .bind(rows::user(reader))
-        .bind(column(&|asked| asked.shown.past))
+        .bind(column(&|stretch| stretch.high))
         .fetch_all(&mut *connection)
         .await?;
     read.sort_unstable();
     for (n, seq, rank, item) in read {
-        let at = on[n as usize - 1];
+        let at = stretches[n as usize - 1].at;
         let EdgeOn { author, generation, .. } = some[at].shown;
         let add = FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) };
         all[at].0.push(add);

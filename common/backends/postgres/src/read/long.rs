@@ -1,7 +1,7 @@
 //! The newest of what an edge shows from before the follow, if that may be any number of adds.
 //!
-//! A follow that shows the whole past, and an imported one, show all adds from `past` to `from`. A follow step brings the
-//! newest of them in display order; pages bring the rest.
+//! A follow that shows the whole past, and an imported one, show all adds from `past` to `from`. A follow step brings
+//! the newest of them in display order; pages bring the rest.
 
 use std::cmp::Reverse;
 
@@ -12,19 +12,21 @@ use sqlx::PgConnection;
 use super::span::EdgeOn;
 use crate::rows;
 
-/// The newest living adds of each track between two places of an outbox; of narrowed ones, only those whose audience has
-/// the reader. A track is a `lane` in the database.
+/// The newest living adds of each track between two places of an outbox; of narrowed ones, only those whose audience
+/// has the reader. A track is a `lane` in the database.
 const NEWEST: &str = "
 SELECT asked.n, next.seq, next.rank, next.item
-FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, past, from_seq, n)
-CROSS JOIN unnest('{0,1}'::smallint[]) AS lanes(lane)
+FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $7::smallint[])
+    WITH ORDINALITY AS asked(author, past, from_seq, lane, n)
 CROSS JOIN LATERAL (
     SELECT seq, rank, item FROM records r
-    WHERE r.author = asked.author AND r.lane = lanes.lane AND r.deleted_by IS NULL
+    WHERE r.author = asked.author AND r.lane = asked.lane AND r.deleted_by IS NULL
       AND r.seq > asked.past AND r.seq <= asked.from_seq AND r.op = 1 AND r.feed = $4
       AND (r.route <> 3 OR EXISTS (SELECT FROM audiences a WHERE a.item = r.item AND $5 = ANY(a.readers)))
     ORDER BY r.rank DESC, r.item DESC LIMIT $6
 ) next";
+
+const TRACKS: [i16; 2] = [0, 1];
 
 /// An edge with such a past.
 pub(super) struct LongPast {
@@ -53,18 +55,20 @@ pub(super) async fn newest(
     pasts: &[LongPast],
 ) -> sqlx::Result<Vec<(usize, Vec<FeedAdd>, Option<DisplayKey>)>> {
     let Some(most) = pasts.iter().map(|past| past.most).max() else { return Ok(vec![]) };
+    let tracks = || pasts.iter().flat_map(|past| TRACKS.map(|lane| (past, lane)));
     let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEWEST)
-        .bind(pasts.iter().map(|past| rows::user(past.author)).collect::<Vec<i32>>())
-        .bind(pasts.iter().map(|past| rows::count(past.past)).collect::<Vec<i64>>())
-        .bind(pasts.iter().map(|past| rows::count(past.from)).collect::<Vec<i64>>())
+        .bind(tracks().map(|(past, _)| rows::user(past.author)).collect::<Vec<i32>>())
+        .bind(tracks().map(|(past, _)| rows::count(past.past)).collect::<Vec<i64>>())
+        .bind(tracks().map(|(past, _)| rows::count(past.from)).collect::<Vec<i64>>())
         .bind(rows::feed(feed))
         .bind(rows::user(reader))
         .bind(rows::limit(most.saturating_add(1)))
+        .bind(tracks().map(|(_, lane)| lane).collect::<Vec<i16>>())
         .fetch_all(connection)
         .await?;
     let mut all = vec![vec![]; pasts.len()];
     for (n, seq, rank, item) in read {
-        let at = usize::try_from(n - 1).unwrap_or_default();
+        let at = usize::try_from(n - 1).unwrap_or_default() / TRACKS.len();
         let LongPast { author, generation, .. } = pasts[at];
         let key = rows::key_of(rank, item);
         all[at].push(FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key });
