@@ -99,10 +99,8 @@ impl Device {
                     let offset = position.offset + changes.len() as u64;
                     self.position = Some(Position { offset, ..position });
                     assert!(changes.len() == limit || offset == head, "I9: a read ends at {offset} before {head}");
-                    if offset == head {
-                        if self.load_missing(server, inbox, limit).await {
-                            return true;
-                        }
+                    if offset == head && self.load_missing(server, inbox, limit).await {
+                        return true;
                     }
                 }
                 Changes::Gone => self.reload(server, inbox, limit).await,

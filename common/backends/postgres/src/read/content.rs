@@ -44,15 +44,15 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
-/// The living adds of each stretch of an outbox, in outbox order. Of adds above `from`, only those that push or pull has
-/// already passed; of narrowed ones, only those whose audience has the reader.
+/// The living adds from `low` on, in outbox order. Of adds above `from`, only those that push or pull has already passed;
+/// of narrowed ones, only those whose audience has the reader.
 const ADDS: &str = "
 SELECT asked.n, adds.seq, adds.rank, adds.item
-FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[], $9::bigint[])
-    WITH ORDINALITY AS asked(author, low, from_seq, pushed, high, n)
+FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
+    WITH ORDINALITY AS asked(author, low, from_seq, pushed, n)
 CROSS JOIN LATERAL (
     SELECT seq, rank, item FROM records
-    WHERE author = asked.author AND seq >= asked.low AND seq <= asked.high AND deleted_by IS NULL
+    WHERE author = asked.author AND seq >= asked.low AND deleted_by IS NULL
       AND (seq <= asked.from_seq OR (route <> 2 AND seq <= asked.pushed) OR pull_seq <= $5) AND op = 1 AND feed = $7
       AND (route <> 3 OR EXISTS (SELECT FROM audiences a WHERE a.item = records.item AND $8 = ANY(a.readers)))
     ORDER BY seq LIMIT $6
@@ -122,26 +122,15 @@ struct Asked {
     pushed: OutboxSeq,
 }
 
-/// What a step brings of an edge, in outbox order, and the floor that it raises.
-type Brought = (Vec<FeedAdd>, Option<DisplayKey>);
-
-/// A part of an outbox in which an edge shows all that lives, but for a long past.
-struct Stretch {
-    /// The place of the edge among those that are asked for.
-    at: usize,
-    low: OutboxSeq,
-    high: OutboxSeq,
-}
-
-impl Stretch {
-    /// Those of an edge, in outbox order: two if a long past lies between them.
-    fn of(at: usize, low: OutboxSeq, Asked { shown, edge, .. }: &Asked) -> impl Iterator<Item = Self> + use<> {
-        const END: OutboxSeq = i64::MAX.cast_unsigned();
-        let (past, from) = (shown.past, edge.from);
-        let parts = if past < from { [(low, past), (from.saturating_add(1), END)] } else { [(low, END), (1, 0)] };
-        parts.into_iter().filter(|(low, high)| low <= high).map(move |(low, high)| Self { at, low, high })
+impl Asked {
+    /// Whether the edge shows all from a place before `from` on.
+    fn has_long_past(&self) -> bool {
+        self.shown.past < self.edge.from
     }
 }
+
+/// What a step brings of an edge, in outbox order, and the floor that it raises.
+type Brought = (Vec<FeedAdd>, Option<DisplayKey>);
 
 /// The adds that a step brings of the first of these edges, as many edges as bring at most [`EDGE_ADDS_MAX`]
 /// adds together, but at least one. If that one brings more, the answer has one add more than this, or some.
@@ -186,36 +175,34 @@ async fn adds_of_some(
     }
     let shown: Vec<EdgeOn> = on.iter().map(|&at| some[at].shown).collect();
     let lows = lows.of(&mut *connection, feed, &shown).await?;
-    let stretches: Vec<Stretch> =
-        on.iter().zip(lows).flat_map(|(&at, low)| Stretch::of(at, low.seq, &some[at])).collect();
-    let column = |of: &dyn Fn(&Stretch) -> OutboxSeq| -> Vec<i64> {
-        stretches.iter().map(|stretch| rows::count(of(stretch))).collect()
-    };
-    let asked = |stretch: &Stretch| &some[stretch.at];
+    // What an edge with a long past shows up to `from` is read by itself.
+    let low = |(&at, low): (&usize, Low)| if some[at].has_long_past() { some[at].edge.from + 1 } else { low.seq };
+    let lows: Vec<i64> = on.iter().zip(lows).map(|from| rows::count(low(from))).collect();
+    let column =
+        |of: &dyn Fn(&Asked) -> OutboxSeq| -> Vec<i64> { on.iter().map(|&at| rows::count(of(&some[at]))).collect() };
     let mut read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(ADDS)
-        .bind(stretches.iter().map(|stretch| rows::user(asked(stretch).shown.author)).collect::<Vec<i32>>())
-        .bind(column(&|stretch| stretch.low))
-        .bind(column(&|stretch| asked(stretch).edge.from))
-        .bind(column(&|stretch| asked(stretch).pushed))
+        .bind(shown.iter().map(|shown| rows::user(shown.author)).collect::<Vec<i32>>())
+        .bind(lows)
+        .bind(column(&|asked| asked.edge.from))
+        .bind(column(&|asked| asked.pushed))
         .bind(rows::count(pull))
         .bind(rows::limit(limit))
         .bind(rows::feed(feed))
         .bind(rows::user(reader))
-        .bind(column(&|stretch| stretch.high))
         .fetch_all(&mut *connection)
         .await?;
     read.sort_unstable();
     for (n, seq, rank, item) in read {
-        let at = stretches[n as usize - 1].at;
+        let at = on[n as usize - 1];
         let EdgeOn { author, generation, .. } = some[at].shown;
         let add = FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) };
         all[at].0.push(add);
     }
-    let pasts: Vec<LongPast> = on.iter().filter_map(|&at| LongPast::of(at, &some[at].shown, some[at].edge)).collect();
-    for (at, newest, floor) in long::newest(connection, InboxKey { reader, feed }, &pasts).await? {
+    let long = on.iter().filter(|&&at| some[at].has_long_past());
+    let pasts: Vec<LongPast> = long.map(|&at| LongPast::of(at, &some[at].shown, some[at].edge.from)).collect();
+    for (at, old, floor) in long::adds(connection, InboxKey { reader, feed }, &pasts).await? {
         let (adds, at_floor) = &mut all[at];
-        adds.extend(newest);
-        adds.sort_unstable_by_key(|add| add.outbox_seq);
+        adds.splice(..0, old);
         *at_floor = floor;
     }
     Ok(all)
