@@ -123,7 +123,7 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
 /// The stores, and how many worlds live in them.
 struct Stores {
     archive: Arc<dyn Archive>,
-    /// The same one, where a follow shows the whole past.
+    /// The Archive once more, with a policy by which a follow shows the whole past.
     whole_past: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
     worlds: AtomicU64,

@@ -28,7 +28,7 @@ pub struct Seen {
     pub op: Op,
     /// The item; of no meaning for a `forget`.
     pub item: Item,
-    /// Where it stands.
+    /// The rank and the id of the item.
     pub place: DisplayKey,
     /// The number of the item's author.
     pub author: u32,

@@ -3,16 +3,16 @@
 use feedgate_common::feed::DEFAULT_BACKFILL;
 use serde::{Deserialize, Serialize};
 
-/// The greatest number.
+/// The greatest number of items that may be set.
 const MAX: usize = 1000;
 
 /// How much a follow shows of what its author has published before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Backfill {
-    /// So many of the newest items.
+    /// A follow shows so many of the newest items.
     Newest(usize),
-    /// All items.
+    /// A follow shows all items.
     Past(Past),
 }
 
@@ -20,6 +20,7 @@ pub(crate) enum Backfill {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Past {
+    /// It is written `all`.
     All,
 }
 
