@@ -44,8 +44,6 @@ const NODE_MAX: usize = 64;
 /// The most buckets: with more, every fan-out would be a crowd of tiny steps.
 const BUCKETS_MAX: u16 = 1024;
 
-/// The most items that a follow may bring: the log keeps at least this many changes.
-
 /// The most days an inbox may be kept unread: longer than anybody stays away.
 const UNREAD_DAYS_MAX: u32 = 3650;
 

@@ -3,7 +3,7 @@
 use feedgate_common::feed::DEFAULT_BACKFILL;
 use serde::{Deserialize, Serialize};
 
-/// The greatest number of items that may be set.
+/// The most items that a follow may bring: the log keeps at least this many changes.
 const MAX: usize = 1000;
 
 /// How much a follow shows of what its author has published before.
