@@ -16,7 +16,8 @@
 // (notify mode) changes nothing: ask for the changes after `feed.position` and apply those. Nor does a `seen` publication.
 //
 // Only the loaded stretch is shown: an item that belongs below it waits for its page, so the list
-// never has a hole. Ids are 64-bit numbers in strings and are compared as such. A cap and a time to
+// never has a hole. A `forget` with a `floor` ends the loaded stretch there: pages from `next` on have more of an author who
+// is followed now than the changes bring. Ids are 64-bit numbers in strings and are compared as such. A cap and a time to
 // live limit what is shown, not what is kept: an item below the cap moves up when another is deleted.
 //
 // A page says what stands around an item: reactions and comments (`counts`, `own`) and the original of a repost (`ref_item`
@@ -161,7 +162,7 @@ export class Feed {
     return false;
   }
 
-  #change({ op, item, item_id, author }) {
+  #change({ op, item, item_id, author, floor, next }) {
     if (op === "add") {
       if (this.#bottom === null || newestFirst(item, this.#bottom) <= 0) this.#keep(item);
     } else if (op === "update") {
@@ -172,9 +173,17 @@ export class Feed {
     } else if (op === "forget") {
       // Items that are addressed to the reader stay, also those of this author.
       for (const [id, shown] of this.#shown) if (shown.author === author && !shown.direct) this.#shown.delete(id);
+      if (floor && (this.#bottom === null || newestFirst(floor, this.#bottom) <= 0)) this.#cut(floor, next);
     } else {
       throw new TypeError(`a change has op add, update, delete, forget or behind, not ${JSON.stringify(op)}`);
     }
+  }
+
+  /** Ends the loaded stretch above `floor`; the page of `next` goes on with it. */
+  #cut(floor, next) {
+    for (const [id, shown] of this.#shown) if (newestFirst(floor, shown) <= 0) this.#shown.delete(id);
+    this.#bottom = { rank: floor.rank, id: floor.id };
+    this.next = next;
   }
 
   /** A page may know a later version than a change that comes after it. */

@@ -137,8 +137,15 @@ class Feed:
         elif op == "forget":  # items that are addressed to the reader stay
             kept = (item for item in self._items.values() if item["author"] != change["author"] or item.get("direct"))
             self._items = {item["id"]: item for item in kept}
+            if "floor" in change and (self._bottom is None or place(change["floor"]) >= place(self._bottom)):
+                self._cut(change["floor"], change["next"])
         else:
             raise ValueError(f"a change has op add, update, delete, forget or behind, not {op!r}")
+
+    def _cut(self, floor, following):
+        """Ends the loaded stretch above `floor`; the page of the cursor `following` goes on with it."""
+        self._items = {id: item for id, item in self._items.items() if place(item) > place(floor)}
+        self._bottom, self.next = dict(floor), following
 
     def _meet(self, item, people):
         """Keeps what a page says of the author of an item on it, if it has the item."""

@@ -141,7 +141,7 @@ pub struct Entry {
     pub outbox_seq: OutboxSeq,
     /// The generation of the edge under which it was taken in; 0 if it needs no edge of its own.
     pub generation: Generation,
-    /// The item and its rank; all zero for `Forget`.
+    /// The item and its rank. Of a `Forget` it is the [floor](Self::floor), or all zero if there is none.
     pub key: DisplayKey,
 }
 
@@ -161,10 +161,19 @@ impl Entry {
         self.outbox_seq == 0 && self.op != Op::Forget
     }
 
-    /// The entry that takes all items of `author` out of the feed, except those addressed to the reader.
-    pub fn forget(author: UserNo, generation: Generation) -> Self {
-        let key = DisplayKey { rank: 0, item: ItemId(0) };
-        Self { op: Op::Forget, author, outbox_seq: 0, generation, key }
+    /// The entry that takes all items of `author` out of the feed, except those addressed to the reader. At or below
+    /// `floor` the feed holds more of the author than the entries after this one bring.
+    pub fn forget(author: UserNo, generation: Generation, floor: Option<DisplayKey>) -> Self {
+        const NONE: DisplayKey = DisplayKey { rank: 0, item: ItemId(0) };
+        // A floor may be too high, never too low. So the place that stands for none is told as the one above it.
+        let floor = floor.map(|floor| if floor == NONE { DisplayKey { item: ItemId(1), ..NONE } } else { floor });
+        Self { op: Op::Forget, author, outbox_seq: 0, generation, key: floor.unwrap_or(NONE) }
+    }
+
+    /// Of a `Forget`: the place at or below which the log does not tell what the feed holds; pages do. `None` if this
+    /// entry changes nothing about that.
+    pub fn floor(&self) -> Option<DisplayKey> {
+        (self.op == Op::Forget && *self != Self::forget(self.author, self.generation, None)).then_some(self.key)
     }
 }
 
@@ -184,6 +193,15 @@ mod tests {
         for (class, followers, route) in cases {
             assert_eq!(route_of(class, followers, DEFAULT_PULL_ABOVE), route, "{class:?} with {followers}");
         }
+    }
+
+    #[test]
+    fn s12_a_forget_tells_its_floor_and_never_one_that_is_too_low() {
+        let key = |rank, item| DisplayKey { rank, item: ItemId(item) };
+        let told = |floor| Entry::forget(UserNo(1), 2, floor).floor();
+        assert_eq!([told(None), told(Some(key(5, 7)))], [None, Some(key(5, 7))]);
+        assert_eq!(told(Some(key(0, 0))), Some(key(0, 1)));
+        assert_eq!(Entry::direct(Op::Add, UserNo(1), key(5, 7)).floor(), None);
     }
 
     #[test]

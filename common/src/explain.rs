@@ -203,6 +203,9 @@ impl Evidence<'_> {
     fn past(&self, past: OutboxSeq, generation: Generation) -> Finding {
         let (backfill, seq) = (backfill_of(generation, self.backfill), self.item.outbox_seq);
         let (holds, detail) = match (seq > past, self.belongs) {
+            (true, _) if past == 0 => {
+                (true, format!("it is record {seq} of the outbox, and the follow shows all from the first one on"))
+            }
             (true, _) => {
                 (true, format!("it is record {seq} of the outbox, and the follow stands behind record {past}"))
             }
@@ -334,6 +337,7 @@ mod tests {
         says(decided(false, |e| held(e, |h| h.shields = Shields::MUTED)), Hidden, Rule::Shield, "bob has muted ann");
         says(decided(false, |e| held(e, |h| h.shields = Shields::HIDDEN)), Hidden, Rule::Shield, "ann hides from bob");
         says(decided(false, |e| held(e, |h| h.past = 5)), Hidden, Rule::Past, "newest 100");
+        says(decided(false, |e| held(e, |h| h.past = 0)), Shown, Rule::Floor, "change 3");
         says(decided(false, |e| e.expired_before = Some(1001)), Hidden, Rule::Age, "older");
         says(decided(false, |e| (e.door, e.place) = (Door::Push(4), Place::Nowhere)), Waits, Rule::Door, "come to 4");
         says(

@@ -114,8 +114,8 @@ pub enum Advanced {
 
 /// One follow or unfollow step: brings one inbox to one edge's current state.
 ///
-/// Acts only if [`edge_step_acts`](crate::marks::edge_step_acts); then it appends `forget`, then
-/// the adds, and sets the author's entry to the generation.
+/// Acts only if [`edge_step_acts`](crate::marks::edge_step_acts); then it appends a [`forget`](Self::forget), then
+/// the adds, raises the floor of the log to that of the step, and sets the author's entry to the generation.
 #[derive(Debug, Clone)]
 pub struct EdgeStep {
     /// The inbox that takes in the edge.
@@ -131,6 +131,15 @@ pub struct EdgeStep {
     pub expected: Cut,
     /// The items that the follow brings, in outbox order.
     pub adds: Vec<Entry>,
+    /// The greatest key that the follow shows and does not bring; nothing if the edge is off.
+    pub floor: Option<DisplayKey>,
+}
+
+impl EdgeStep {
+    /// The entry that begins what the step appends.
+    pub fn forget(&self) -> Entry {
+        Entry::forget(self.author, self.generation, self.floor.filter(|_| self.on))
+    }
 }
 
 /// What became of an [`EdgeStep`].

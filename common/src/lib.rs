@@ -76,6 +76,7 @@ pub mod position;
 pub mod progress;
 pub mod ranking;
 pub mod rules;
+pub mod sealed;
 pub mod search;
 pub mod seen;
 pub mod sessions;

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_was_noted_belongs_where_the_build_neither_has_it_nor_knows_better() {
-        let noted = |outbox_seq, generation| Entry { outbox_seq, ..Entry::forget(UserNo(7), generation) };
+        let noted = |outbox_seq, generation| Entry { outbox_seq, ..Entry::forget(UserNo(7), generation, None) };
         let cases = [
             (None, 5, 9, true),
             (Some(Mark::Ahead(6)), 5, 9, true),

@@ -122,7 +122,7 @@ mod tests {
         put(&mut out, &add, &mut before);
         assert!(out.len() <= 16, "{}", out.len());
         out.clear();
-        put(&mut out, &Entry::forget(UserNo(90_000), 16_000), &mut before);
+        put(&mut out, &Entry::forget(UserNo(90_000), 16_000, None), &mut before);
         assert!(out.len() <= 7, "{}", out.len());
     }
 }

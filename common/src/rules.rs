@@ -8,16 +8,18 @@
 //!                     and nothing deleted since
 //! ```
 //!
-//! `past` is where the records from before the follow end. Only for an imported follow it lies below `from`.
+//! `past` is where the records from before the follow end. It lies below `from` if the follow was imported, and is 0 if
+//! the follow shows all from the first record on. What a step does not bring of that lies below the [floor](brought).
 //!
 //! [`shown`] is the whole rule, and reads a whole outbox. So no home of the Archive calls it: a home reads its indexes,
 //! and calls the small rules below. The conformance suite and the model compare homes and steps with [`shown`].
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::archive::Edge;
 use crate::change::{Op, Route};
-use crate::{Cut, Generation, OutboxSeq, Progress, PullSeq, Record, UserNo};
+use crate::{Cut, DisplayKey, Generation, OutboxSeq, Progress, PullSeq, Record, UserNo};
 
 /// The adds of one author that a reader under `edge` sees, in outbox order.
 ///
@@ -25,7 +27,7 @@ use crate::{Cut, Generation, OutboxSeq, Progress, PullSeq, Record, UserNo};
 ///
 /// - Up to `past`: the newest `backfill` adds that no record up to there deletes. A reader who never followed
 ///   (generation 0, an author whom everyone follows) gets none of them.
-/// - From there up to `edge.from`: all adds. There are none unless the follow was imported.
+/// - From there up to `edge.from`: all adds. There are none unless the follow was imported, or shows the whole past.
 /// - After `edge.from`: the adds that `reached` accepts.
 ///
 /// Adds that a later record of `outbox` deletes are left out at the end, so that a deleted item counts among the newest
@@ -48,6 +50,24 @@ pub fn shown(
     let newest = &before[before.len().saturating_sub(backfill_of(edge.generation, backfill))..];
     let since = adds().filter(|add| add.seq > past && (add.seq <= edge.from || reached(add)));
     newest.iter().copied().chain(since).filter(|add| !deleted(add, u64::MAX)).copied().collect()
+}
+
+/// What a follow step brings of the adds that an edge [shows](shown), in outbox order, and the floor that it raises:
+/// the greatest key that it leaves to pages.
+///
+/// An edge may show all from a place `past` in the outbox on, for example from the first record. There may be any
+/// number of these, so a step brings the newest `backfill` of them in display order.
+pub fn brought(
+    shown: Vec<Record>,
+    (edge, past): (Edge, OutboxSeq),
+    backfill: usize,
+) -> (Vec<Record>, Option<DisplayKey>) {
+    let is_old = |add: &Record| add.seq > past && add.seq <= edge.from;
+    let mut old: Vec<DisplayKey> = shown.iter().filter(|add| is_old(add)).map(|add| add.key).collect();
+    old.sort_unstable_by_key(|key| Reverse(*key));
+    let floor = old.get(backfill).copied();
+    let is_brought = |add: &Record| !is_old(add) || floor.is_none_or(|floor| add.key > floor);
+    (shown.into_iter().filter(is_brought).collect(), floor)
 }
 
 /// How many adds from before the follow an edge of this generation shows: none if the reader follows only because everyone does,
@@ -94,7 +114,7 @@ pub fn is_news(record: &Record, pull_seq: PullSeq, edge: Edge, after: PullSeq) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DisplayKey, FeedId, ItemId};
+    use crate::{FeedId, ItemId};
 
     /// The n-th is record n; a delete names the record that added its item.
     fn outbox(ops: &[(Op, u64)]) -> Vec<Record> {
@@ -144,6 +164,23 @@ mod tests {
         let edge = Edge { on: true, generation: 1, from: 4 };
         let shown = shown(&outbox, (edge, 2), 1, |_| false);
         assert_eq!(shown.iter().map(|add| add.seq).collect::<Vec<_>>(), [2, 3, 4]);
+    }
+
+    #[test]
+    fn s12_a_step_brings_the_newest_of_the_whole_past_in_display_order_and_leaves_the_rest_below_the_floor() {
+        let mut outbox = outbox(&[(Op::Add, 1), (Op::Add, 2), (Op::Add, 3), (Op::Add, 4), (Op::Add, 5)]);
+        outbox[1].key.rank = 9;
+        let edge = Edge { on: true, generation: 1, from: 4 };
+        let brought = |past, backfill| {
+            let all = shown(&outbox, (edge, past), backfill, |_| true);
+            let (adds, floor) = brought(all, (edge, past), backfill);
+            (adds.iter().map(|add| add.seq).collect::<Vec<_>>(), floor.map(|floor| floor.item.0))
+        };
+        assert_eq!(brought(0, 2), (vec![2, 4, 5], Some(3)), "2 stands highest, and 5 came after the follow");
+        assert_eq!(brought(0, 4), (vec![1, 2, 3, 4, 5], None));
+        assert_eq!(brought(0, 0), (vec![5], Some(2)));
+        assert_eq!(brought(4, 2), (vec![3, 4, 5], None), "an ordinary follow leaves nothing below");
+        assert_eq!(brought(2, 1), (vec![2, 4, 5], Some(3)), "the newest from before its place come in any case");
     }
 
     #[test]

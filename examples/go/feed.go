@@ -149,10 +149,23 @@ func (f *Feed) change(change Change) error {
 				delete(f.items, id)
 			}
 		}
+		if change.Floor != nil && (f.bottom == nil || change.Floor.compare(*f.bottom) >= 0) {
+			f.cut(*change.Floor, change.Next)
+		}
 	default:
 		return fmt.Errorf("%w, not %q", ErrUnknownOp, change.Op)
 	}
 	return nil
+}
+
+// cut ends the loaded stretch above floor; the page of next goes on with it.
+func (f *Feed) cut(floor place, next string) {
+	for id, item := range f.items {
+		if item.compare(floor) <= 0 {
+			delete(f.items, id)
+		}
+	}
+	f.bottom, f.Next = &floor, &next
 }
 
 // meet keeps what a page says of the author of an item on it.

@@ -64,6 +64,8 @@ type Change struct {
 	Item   *Item  `json:"item"`
 	ItemID uint64 `json:"item_id,string"`
 	Author string `json:"author"`
+	Floor  *place `json:"floor"` // of a forget: pages from Next on have more than the changes after it
+	Next   string `json:"next"`
 }
 
 // heldMax is how many changes a Feed holds at most while page one is loading.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use feedgate_common::Millis;
+use feedgate_common::accept::Policy;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_embedded::{Embedded, Kept, Opening};
 use feedgate_tests::oracle::{
@@ -24,8 +25,10 @@ const UNREAD: Duration = Duration::from_secs(3600);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let dir = std::env::args().nth(1).context("usage: feedgate-killed DIRECTORY")?;
-    let opening = Opening { buckets: BUCKETS, pull_above: PULL_ABOVE, accept_loss: false, kept: Kept::default() };
+    let dir = std::env::args().nth(1).context("usage: feedgate-killed DIRECTORY [all]")?;
+    // A second word stands for the setting `backfill = "all"`.
+    let policy = Policy { pull_above: PULL_ABOVE, whole_past: std::env::args().nth(2).is_some() };
+    let opening = Opening { buckets: BUCKETS, policy, accept_loss: false, kept: Kept::default() };
     let stores = Embedded::open_with(Path::new(&dir), opening)?;
     let feeds =
         Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_retention(UNREAD, Arc::new(|| NOW));

@@ -40,6 +40,8 @@ enum Step {
     Settle,
     /// Killed where it stands, and then at this point.
     Kill(String),
+    /// Killed where it stands; then a follow shows the whole past, or no longer.
+    WholePast(bool),
 }
 
 fn imagine(seed: u64) -> Vec<Step> {
@@ -51,7 +53,8 @@ fn imagine(seed: u64) -> Vec<Step> {
         match rng.random_range(0..100) {
             // Kills at each failpoint in turn.
             0..7 => Step::Kill(format!("{}:{}", points[(seed as usize + at) % points.len()], rng.random_range(1..4))),
-            7..11 => Step::Settle,
+            7..10 => Step::Settle,
+            10..11 => Step::WholePast(rng.random_bool(0.6)),
             11..65 => Step::Write(history.op(&mut rng)),
             65..90 => Step::Sync(inbox),
             90..94 => Step::Walk(inbox),
@@ -79,6 +82,10 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
             Step::Sleep(inbox) => _ = survivor.ask(&Ask::Sleep(*inbox)),
             Step::Settle => _ = survivor.ask(&Ask::Settle),
             Step::Kill(failpoint) => survivor.kill(Some(failpoint.clone())),
+            Step::WholePast(whole) => {
+                survivor.change(*whole);
+                oracle.set_whole_past(*whole);
+            }
         }
     }
     survivor.kill(None);

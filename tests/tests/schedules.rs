@@ -1,10 +1,11 @@
 //! The rules of fan-out under random interleavings, over the real embedded stores, against the oracle.
 //!
 //! Each seed makes a small world: a few authors who are followed, muted, blocked, reclassified and who cross the
-//! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes. A schedule starts push
-//! steps, follow steps, deliveries of direct items, first visits, reads, walks over pages, dormancy and backend writes,
-//! lets one of them make one store call at a time, and drops some half way, as a crash would. Then everything that is
-//! outstanding is worked off, and every device and every walk must show what the oracle says.
+//! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes, of which the second
+//! lets follows show the whole past. A schedule starts push steps, follow steps, deliveries of direct items, first
+//! visits, reads, walks over pages, dormancy and backend writes, lets one of them make one store call at a time, and
+//! drops some half way, as a crash would. Then everything that is outstanding is worked off, and every device and every
+//! walk must show what the oracle says.
 //!
 //! ```text
 //!   FEEDGATE_SEED=n          cargo test -p feedgate-tests --test schedules      repeats one seed
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use feedgate_common::accept::Policy;
 use feedgate_common::change::Class;
 use feedgate_common::feed::Feeds;
 use feedgate_common::inboxes::Log;
@@ -121,6 +123,8 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
 /// The stores, and how many worlds live in them.
 struct Stores {
     archive: Arc<dyn Archive>,
+    /// The Archive once more, with a policy by which a follow shows the whole past.
+    whole_past: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
     worlds: AtomicU64,
 }
@@ -132,7 +136,13 @@ impl Stores {
         block_on(name_feeds(&archive)).unwrap();
         let settings = Settings { buckets: BUCKETS, ..Settings::default() };
         let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), None, settings).unwrap();
-        Self { archive: Arc::new(archive), inboxes: Arc::new(inboxes), worlds: AtomicU64::new(1) }
+        let whole_past = archive.clone().with_policy(Policy { pull_above: PULL_ABOVE, whole_past: true });
+        Self {
+            archive: Arc::new(archive),
+            whole_past: Arc::new(whole_past),
+            inboxes: Arc::new(inboxes),
+            worlds: AtomicU64::new(1),
+        }
     }
 }
 
@@ -161,7 +171,8 @@ struct Simulation {
 impl Simulation {
     fn new(stores: &Stores) -> Self {
         let gate = Gate::default();
-        let archive: Arc<dyn Archive> = Arc::new(Gated { gate: gate.clone(), store: stores.archive.clone() });
+        let archives = [&stores.archive, &stores.whole_past]
+            .map(|store| -> Arc<dyn Archive> { Arc::new(Gated { gate: gate.clone(), store: store.clone() }) });
         let inboxes: Arc<dyn Inboxes> = Arc::new(Gated { gate: gate.clone(), store: stores.inboxes.clone() });
         let world = World::new(stores.worlds.fetch_add(1, Ordering::Relaxed), USERS);
         let numbers = block_on(stores.archive.intern(&world.names)).unwrap();
@@ -169,7 +180,7 @@ impl Simulation {
         let now = clock.clone();
         let process = move |n: usize| {
             let now = now.clone();
-            let feeds = Feeds::new(archive.clone(), inboxes.clone(), BACKFILL)
+            let feeds = Feeds::new(archives[n].clone(), inboxes.clone(), BACKFILL)
                 .with_retention(Duration::from_millis(UNREAD), Arc::new(move || now.load(Ordering::Relaxed)));
             // The last is more than anybody has followers: a round takes all buckets at once.
             let rules = Rules::by_steps(Arc::new(feeds), [1, USERS + 1][n]);
@@ -234,7 +245,7 @@ impl Simulation {
         match action {
             Action::Write(op) => {
                 let oracle = self.oracle.clone();
-                Box::pin(async move { accept(&node, &oracle, &op, now).await })
+                Box::pin(async move { accept(&node, at == 1, &oracle, &op, now).await })
             }
             Action::Work(which) => Box::pin(async move {
                 let outstanding = node.rules.feeds.archive().outstanding(None, Millis::MAX, 100).await.unwrap();
@@ -348,9 +359,11 @@ impl Simulation {
 }
 
 /// Lets the Archive and the oracle decide; they must agree.
-async fn accept(node: &Node, oracle: &Mutex<Oracle>, op: &Op, now: Millis) {
+async fn accept(node: &Node, whole_past: bool, oracle: &Mutex<Oracle>, op: &Op, now: Millis) {
     let written = node.rules.feeds.archive().write(vec![node.world.write(op)], now).await.unwrap().remove(0);
-    assert_eq!(written.is_ok(), oracle.lock().await.accept(op), "{op:?} was answered {written:?}");
+    let mut oracle = oracle.lock().await;
+    oracle.set_whole_past(whole_past);
+    assert_eq!(written.is_ok(), oracle.accept(op), "{op:?} was answered {written:?}");
 }
 
 fn simulate(stores: &Stores, steps: &[Step]) {

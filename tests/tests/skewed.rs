@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use feedgate_common::accept::Policy;
 use feedgate_common::archive::{Event, Written};
 use feedgate_common::change::Route;
 use feedgate_common::feed::{Feeds, Publisher};
@@ -85,8 +86,8 @@ struct Town {
 
 impl Town {
     async fn open(dir: &std::path::Path, scale: Scale, seed: u64) -> Self {
-        let opening =
-            Opening { buckets: BUCKETS, pull_above: scale.pull_above(), accept_loss: false, kept: Kept::default() };
+        let policy = Policy { pull_above: scale.pull_above(), whole_past: seed % 2 == 1 };
+        let opening = Opening { buckets: BUCKETS, policy, accept_loss: false, kept: Kept::default() };
         let stores = Embedded::open_with(dir, opening).unwrap();
         name_feeds(&*stores.archive).await.unwrap();
         let world = World::new(1, scale.readers);
@@ -94,10 +95,12 @@ impl Town {
         let feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL));
         let rules = Arc::new(Rules::new(feeds));
         let node = Arc::new(Node { rules, world, numbers });
+        let mut oracle = Oracle::new(BACKFILL);
+        oracle.set_whole_past(policy.whole_past);
         Self {
             stores,
             node,
-            oracle: Oracle::new(BACKFILL),
+            oracle,
             rng: SmallRng::seed_from_u64(seed),
             moves: SmallRng::seed_from_u64(!seed),
             scale,

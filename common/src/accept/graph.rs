@@ -19,7 +19,7 @@ pub(super) fn follow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), follo
     if row.follows == follows && !unlisted {
         return Ok(written(edge, row.edge(), false));
     }
-    let now = change(draft, edge, EdgeRow { follows, ..row }, (draft.now, None))?;
+    let now = change(draft, edge, EdgeRow { follows, ..row }, (draft.now, draft.past()))?;
     Ok(written(edge, now, true))
 }
 
@@ -70,7 +70,7 @@ pub(super) fn shield(
         let shields = row.shields.with(bits, up);
         if shields != row.shields {
             fresh = true;
-            change(draft, edge, EdgeRow { shields, ..row }, (draft.now, None))?;
+            change(draft, edge, EdgeRow { shields, ..row }, (draft.now, draft.past()))?;
         }
     }
     if fresh {
@@ -118,7 +118,7 @@ pub(super) fn change(
     let counter = draft.rows.reader(edge.0)?.counter;
     let mut now = wanted;
     let on = now.edge().on;
-    // An imported follow by name may have begun before everyone followed. Then the edge changes although it was on.
+    // A follow by name may show more than a follow by everyone does. Then the edge changes although it was on.
     let effect = on != was.on || (on && past.is_some());
     if effect {
         now.generation = counter + 1;

@@ -31,6 +31,7 @@ pub use plan::{Ask, Change, Plan, Refusal};
 pub use rows::{AuthorRow, Door, EdgeRow, ItemRow, Need, ReaderRow, RetryRow, Rows};
 
 use crate::archive::{Refused, Write, Written};
+use crate::change::DEFAULT_PULL_ABOVE;
 use crate::error::StoreError;
 use crate::import::Import;
 use crate::{OutboxSeq, UserNo};
@@ -66,11 +67,26 @@ impl From<Refused> for Stop {
 
 type Decision<T> = Result<T, Stop>;
 
-/// Decides one write. The rows of earlier writes of the call must be [applied](Rows::apply) already. An author of class
-/// `auto` with more followers than `pull_above` is pulled.
-pub fn decide<'a>(rows: &Rows, ask: &'a Ask, pull_above: u64) -> Decision<Plan<'a>> {
+/// What an operator has decided about writes that are accepted from now on. Processes of one store may have different
+/// ones: what was accepted under either stays right.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// Authors of class `auto` with more followers than this are pulled.
+    pub pull_above: u64,
+    /// Whether a follow that begins shows all that its author has published before.
+    pub whole_past: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { pull_above: DEFAULT_PULL_ABOVE, whole_past: false }
+    }
+}
+
+/// Decides one write. The rows of earlier writes of the call must be [applied](Rows::apply) already.
+pub fn decide<'a>(rows: &Rows, ask: &'a Ask, policy: Policy) -> Decision<Plan<'a>> {
     let history = matches!(ask.write, Write::Import(_));
-    let mut draft = Draft { rows, now: ask.now, history, pull_above, changes: vec![] };
+    let mut draft = Draft { rows, now: ask.now, history, policy, changes: vec![] };
     let answer = answer(&mut draft, ask)?;
     Ok(Plan { answer, at: ask.now, history, changes: draft.changes })
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use compact_str::CompactString;
 
 use super::rows::{Door, EdgeRow, ItemRow, RetryRow, Rows};
-use super::{Decision, Pair, all, is_own};
+use super::{Decision, Pair, Policy, all, is_own};
 use crate::archive::{Audience, Publish, Refused, Write, Written};
 use crate::change::Class;
 use crate::graph::Shield;
@@ -259,11 +259,16 @@ pub(super) struct Draft<'r, 'a> {
     pub(super) rows: &'r Rows,
     pub(super) now: Millis,
     pub(super) history: bool,
-    pub(super) pull_above: u64,
+    pub(super) policy: Policy,
     pub(super) changes: Vec<Change<'a>>,
 }
 
 impl<'r> Draft<'r, '_> {
+    /// Where the records from before a follow end of which only the newest are shown: at its beginning if `None`.
+    pub(super) fn past(&self) -> Option<OutboxSeq> {
+        self.policy.whole_past.then_some(0)
+    }
+
     /// Adds a later record of an item, by the way its `add` took. Answers its sequence number; `None` if the item
     /// stands in no outbox.
     pub(super) fn follow_up(&mut self, id: ItemId, row: &'r ItemRow, op: Op) -> Decision<Option<OutboxSeq>> {

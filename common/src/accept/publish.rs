@@ -182,7 +182,7 @@ fn to_followers(
     if row.lacks_own_edge {
         graph::turn_own_edge(draft, author, true)?;
     }
-    let route = narrow.unwrap_or_else(|| route_of(row.class, row.followers, draft.pull_above));
+    let route = narrow.unwrap_or_else(|| route_of(row.class, row.followers, draft.policy.pull_above));
     let record = Record { seq: row.head + 1, op: Op::Add, route, feed: wanted.feed, key };
     draft.changes.push(Change::Append { author, record, aside: goes_aside(&row, key, draft.now) });
     Ok((record.seq, Door::Outbox(route)))

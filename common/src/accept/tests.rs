@@ -9,13 +9,20 @@ const NOW: Millis = 1_800_000_000_000;
 const DAY: Millis = 24 * 3600 * 1000;
 
 /// A store that keeps all rows in memory, and loads none before a decision asks for it.
-#[derive(Default)]
 struct Home {
     kept: Rows,
     users: u32,
     items: u64,
     /// How often the last write had to start over.
     again: usize,
+    policy: Policy,
+}
+
+impl Default for Home {
+    fn default() -> Self {
+        let policy = Policy { pull_above: 2, whole_past: false };
+        Self { kept: Rows::default(), users: 0, items: 0, again: 0, policy }
+    }
 }
 
 impl Home {
@@ -29,7 +36,7 @@ impl Home {
         let mut rows = Rows::default();
         self.again = 0;
         loop {
-            match decide(&rows, &ask, 2) {
+            match decide(&rows, &ask, self.policy) {
                 Ok(plan) => {
                     self.kept.apply(&plan);
                     let records = plan.changes.iter().filter_map(|change| match change {
@@ -273,4 +280,39 @@ fn the_route_of_an_item_counts_the_followers_of_its_own_call() {
     }
     let item = home.publish(post("a"));
     assert_eq!(home.kept.items[&item].clone().unwrap().door, Door::Outbox(crate::change::Route::Pull));
+}
+
+#[test]
+fn s12_a_follow_shows_the_whole_past_if_it_began_while_that_was_set() {
+    let mut home = Home::default();
+    let whole_past = |home: &mut Home, whole_past| home.policy = Policy { whole_past, ..home.policy };
+    home.publish(post("first"));
+    home.publish(post("second"));
+    home.write(follow()).unwrap();
+    assert_eq!((home.edge().from, home.edge().past()), (2, 2), "only the newest");
+    whole_past(&mut home, true);
+    assert!(!home.write(follow()).unwrap().is_fresh(), "it goes on as it began");
+    assert_eq!((home.edge().generation, home.edge().past()), (1, 2));
+    home.write(mute(true)).unwrap();
+    home.write(mute(false)).unwrap();
+    assert_eq!((home.edge().from, home.edge().past()), (2, 0), "the end of a mute is a follow");
+    whole_past(&mut home, false);
+    home.write(follow()).unwrap();
+    assert_eq!(home.edge().past(), 0);
+    home.write(Write::Unfollow { reader: user("bob"), author: user("ann") }).unwrap();
+    home.write(follow()).unwrap();
+    assert_eq!((home.edge().from, home.edge().past()), (2, 2), "by the policy of now");
+}
+
+#[test]
+fn s12_who_follows_by_name_whom_everyone_follows_sees_the_whole_past() {
+    let mut home = Home::default();
+    home.publish(post("first"));
+    let everyone = Write::Classify { author: user("ann"), class: crate::change::Class::Everyone };
+    home.write(everyone).unwrap();
+    home.publish(post("second"));
+    home.policy.whole_past = true;
+    home.write(follow()).unwrap();
+    let edge = home.edge();
+    assert_eq!((edge.generation, edge.from, edge.past()), (1, 2, 0), "a change, so that a step brings it");
 }

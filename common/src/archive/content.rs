@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::inboxes::KEEP;
 use crate::{DirectSeq, Entry, FeedId, Generation, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
 
-/// The most adds that a follow step brings. An edge that alone shows more, for example after an import, leaves the
-/// inbox to its next rebuild, which brings the newest of them.
+/// The most adds that a follow step brings. An edge that alone brings more, because a lot was published since it was
+/// set on, leaves the inbox to its next rebuild, which brings the newest of them.
 pub const EDGE_ADDS_MAX: usize = 2 * KEEP;
 
 /// The most edges that one follow step may name.
@@ -64,6 +64,9 @@ pub struct EdgeState {
     /// The adds up to the cut, in outbox order; none if the edge is off. If there are more than [`EDGE_ADDS_MAX`], only
     /// the first of them, one more than that number.
     pub adds: Vec<FeedAdd>,
+    /// The greatest key that the edge shows and that is not among `adds`, because the edge shows a long past. It is as
+    /// good as unknown if there are more adds than [`EDGE_ADDS_MAX`].
+    pub floor: Option<DisplayKey>,
     /// Whether all that is outstanding of the edge was imported: then nobody is told of it.
     pub quiet: bool,
 }
@@ -124,8 +127,9 @@ pub trait Content: Send + Sync + 'static {
     /// What a follow step brings of the first of `edges` to the reader's inboxes of the feeds in `pulled`. Each of
     /// `edges` is an author and how far push had come; each of `pulled` is a feed and how far its inbox had pulled. Of
     /// the author's adds to that feed they are the newest `backfill` from before the follow, without those deleted since;
-    /// and the living ones beyond it that push (by progress) or pull (by number) has passed already. The whole rule is
-    /// [`rules::shown`](crate::rules::shown).
+    /// and the living ones beyond it that push (by progress) or pull (by number) has passed already. Of an edge that
+    /// shows all from a place in the past on, they are the newest `backfill` of these. The whole rule is
+    /// [`rules::shown`](crate::rules::shown), and then [`rules::brought`](crate::rules::brought).
     async fn edge_states(
         &self,
         reader: UserNo,
@@ -140,8 +144,8 @@ pub trait Content: Send + Sync + 'static {
     /// Fewer than `limit` means that these are all. If `after` is beyond all there is, `upto` says where that ends.
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News>;
 
-    /// The content of a rebuilt inbox: what [`Self::edge_states`] brings of every followed author, without any cut, and
-    /// what is addressed to the reader in this feed; of all these the newest `limit` in display order. `progress` says
+    /// The content of a rebuilt inbox: what every followed author's edge [shows](crate::rules::shown), without any cut,
+    /// and what is addressed to the reader in this feed; of all these the newest `limit` in display order. `progress` says
     /// how far push had come, for [`FeedState::ahead`]; for an author who is not in it, push counts as not begun.
     async fn build(
         &self,
@@ -151,7 +155,7 @@ pub trait Content: Send + Sync + 'static {
         limit: usize,
     ) -> Result<FeedState>;
 
-    /// A part of what the inbox's feed holds, newest first: what [`Self::edge_states`] brings without any cut, and what
-    /// is addressed to the reader. For pages at or below an inbox's floor.
+    /// A part of what the inbox's feed holds, newest first: what the edges [show](crate::rules::shown) without any cut,
+    /// and what is addressed to the reader. For pages at or below an inbox's floor.
     async fn feed_below(&self, key: InboxKey, below: Below, backfill: usize) -> Result<Vec<FeedAdd>>;
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Changes, Feeds};
+use super::{Changes, Feeds, cursor_text};
 use crate::around::Viewer;
 use crate::error::Result;
-use crate::{Entry, FeedId, InboxKey, Item, ItemId, Op, UserId, UserNo};
+use crate::{DisplayKey, Entry, FeedId, InboxKey, Item, ItemId, Op, UserId, UserNo};
 
 /// A change as clients see it, in publications and in `…/changes`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,7 +33,35 @@ pub enum Change {
     Forget {
         /// The author whose items all leave the feed.
         author: UserId,
+        /// Given if the author is followed now and the changes after this one do not tell all that the follow shows.
+        #[serde(flatten, skip_serializing_if = "Option::is_none")]
+        rest: Option<Rest>,
     },
+}
+
+/// Where pages have to tell the rest of what a follow shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rest {
+    /// The place of the first item that only pages have. What a device shows at or below it may have gaps.
+    pub floor: Floor,
+    /// The cursor of the page that begins with that item.
+    pub next: String,
+}
+
+/// A place in display order, in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Floor {
+    /// The rank of the item.
+    pub rank: i64,
+    /// The id of the item.
+    pub id: ItemId,
+}
+
+impl Rest {
+    fn below(key: DisplayKey) -> Self {
+        let next = cursor_text(key.just_above().unwrap_or(key));
+        Self { floor: Floor { rank: key.rank, id: key.item }, next }
+    }
 }
 
 impl Changes {
@@ -63,7 +91,7 @@ impl Changes {
                 (Op::Update, Some(item)) => Change::Update { item: item.clone().at(entry.key) },
                 (Op::Add | Op::Update | Op::Delete, _) => Change::Delete { item_id },
                 (Op::Forget, _) => match names.next() {
-                    Some(author) => Change::Forget { author },
+                    Some(author) => Change::Forget { author, rest: entry.floor().map(Rest::below) },
                     None => return Err(crate::StoreError::corrupt("a forgotten author has no name")),
                 },
             });

@@ -7,6 +7,7 @@
 //!   Changes     changes   the log: after a position, its head, whole     gateway
 //!               news      what readers pull, taken in before a read
 //!               hydrate   entries into changes with their items
+//!               cursor    where a page begins, as text
 //!   Pages       page      a stretch in display order                     gateway
 //!               people    who stands beside the items of a page
 //!               sight     what is seen, and how much is unread           gateway
@@ -26,6 +27,7 @@
 
 mod audience;
 mod changes;
+mod cursor;
 mod erase;
 mod hydrate;
 mod limit;
@@ -44,8 +46,9 @@ use std::time::Duration;
 
 pub use audience::resolve_audience;
 pub use changes::Changes;
+pub use cursor::{cursor_text, parse_cursor, parse_profile_cursor, profile_cursor_text};
 pub use erase::{Eraser, traces};
-pub use hydrate::Change;
+pub use hydrate::{Change, Floor, Rest};
 pub use limit::{FETCH, Limit, Stretch};
 pub use news::TakenIn;
 pub use order::first_log;

@@ -176,7 +176,7 @@ mod tests {
     use crate::UserNo;
 
     fn taken_in(appended: u32) -> TakenIn {
-        let entries = vec![Entry::forget(UserNo(2), 0), Entry::forget(UserNo(3), 0)];
+        let entries = vec![Entry::forget(UserNo(2), 0, None), Entry::forget(UserNo(3), 0, None)];
         TakenIn::of(Position { epoch: Epoch(1), offset: 7 }, appended, entries)
     }
 
@@ -185,6 +185,6 @@ mod tests {
         let seqs = |taken: TakenIn| taken.entries.iter().map(|numbered| numbered.seq).collect::<Vec<_>>();
         assert_eq!([0, 1, 2].map(|appended| seqs(taken_in(appended))), [vec![], vec![], vec![6, 7]]);
         assert_eq!(taken_in(1).head.offset, 7, "that it grew is told");
-        assert_eq!(taken_in(2).entries[0].entry, Entry::forget(UserNo(2), 0));
+        assert_eq!(taken_in(2).entries[0].entry, Entry::forget(UserNo(2), 0, None));
     }
 }

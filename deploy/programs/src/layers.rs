@@ -283,6 +283,7 @@ fn expected(key: &str, default: &Value) -> String {
         _ if key.ends_with("client_address") => {
             r#""connection", "forwarded", "x-forwarded-for" or "proxy-protocol""#.to_owned()
         }
+        _ if key == "backfill" => format!("a whole number in range, such as {default}, or \"all\""),
         _ if key == "log_format" => r#""text" or "json""#.to_owned(),
         Value::Integer(n) => format!("a whole number in range, such as {n}"),
         Value::Array(_) => "a list of strings".to_owned(),

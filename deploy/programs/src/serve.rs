@@ -214,8 +214,8 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
     let visible = settings.comments.visible;
     stores.archive.notify_by(settings.notify.rules(&named).with_visible(visible));
     let search = settings.search.text().map_err(|problem| anyhow!(problem))?;
-    let feeds =
-        Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill).with_jobs(stores.jobs.clone());
+    let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill.newest())
+        .with_jobs(stores.jobs.clone());
     Ok(Arc::new(
         feeds
             .with_retention(settings.unread(), Arc::new(clock::now))

@@ -3,6 +3,7 @@
 //! Settings are values; where they come from (file, environment, flags) is [`crate::layers`]. The only
 //! secrets among them are passwords in URLs, which [`StoreUrl`] does not show, so they can be printed.
 
+mod backfill;
 mod comments;
 mod events;
 mod intake;
@@ -18,8 +19,8 @@ use std::time::Duration;
 
 use compact_str::CompactString;
 use feedgate_common::FeedId;
+use feedgate_common::accept::Policy;
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
-use feedgate_common::feed::DEFAULT_BACKFILL;
 use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
@@ -30,6 +31,7 @@ pub(crate) use tls::Tls;
 use crate::kind::{EMBEDDED, Kind};
 use crate::log::LogFormat;
 use crate::url::StoreUrl;
+use backfill::Backfill;
 use comments::Comments;
 use events::Kept;
 use intake::Intake;
@@ -41,9 +43,6 @@ const NODE_MAX: usize = 64;
 
 /// The most buckets: with more, every fan-out would be a crowd of tiny steps.
 const BUCKETS_MAX: u16 = 1024;
-
-/// The most items that a follow may bring: the log keeps at least this many changes.
-const BACKFILL_MAX: usize = 1000;
 
 /// The most days an inbox may be kept unread: longer than anybody stays away.
 const UNREAD_DAYS_MAX: u32 = 3650;
@@ -78,8 +77,8 @@ pub(crate) struct Settings {
     pub(crate) node: String,
     /// Where the worker `timeline` answers questions about its health.
     pub(crate) health_listen: SocketAddr,
-    /// How many of an author's newest items a new follow brings into the feed.
-    pub(crate) backfill: usize,
+    /// How much a new follow shows of what its author has published before.
+    pub(crate) backfill: Backfill,
     /// Whether an author's items stand in the author's own feed.
     pub(crate) own_posts: bool,
     /// An author of class `auto` with more followers than this is pulled.
@@ -153,7 +152,7 @@ impl Default for Settings {
             secrets: PathBuf::new(),
             node: String::new(),
             health_listen: SocketAddr::from(([127, 0, 0, 1], 8082)),
-            backfill: DEFAULT_BACKFILL,
+            backfill: Backfill::default(),
             own_posts: false,
             pull_above: DEFAULT_PULL_ABOVE,
             unread_days: 7,
@@ -210,6 +209,11 @@ impl Settings {
         problems
     }
 
+    /// What is decided about writes by these settings.
+    pub(crate) fn policy(&self) -> Policy {
+        Policy { pull_above: self.pull_above, whole_past: self.backfill.is_all() }
+    }
+
     /// Whose stores the three URLs name, or all that is wrong with these.
     pub(crate) fn kind(&self) -> Result<Kind, Vec<String>> {
         Kind::of(&self.archive_url, &self.inbox_url, &self.bus_url)
@@ -221,9 +225,7 @@ impl Settings {
         if !(1..=BUCKETS_MAX).contains(&self.buckets) {
             problems.push(format!("buckets must be 1 to {BUCKETS_MAX}, it is {}", self.buckets));
         }
-        if self.backfill > BACKFILL_MAX {
-            problems.push(format!("backfill must be at most {BACKFILL_MAX}, it is {}", self.backfill));
-        }
+        problems.extend(self.backfill.problem());
         if !(1..=UNREAD_DAYS_MAX).contains(&self.unread_days) {
             problems.push(format!("unread_days must be 1 to {UNREAD_DAYS_MAX}, it is {}", self.unread_days));
         }
@@ -300,7 +302,7 @@ mod tests {
             log: "=".to_owned(),
             node: "a.b".to_owned(),
             archive_url: StoreUrl::new("mysql://ann:secret@db"),
-            backfill: 1001,
+            backfill: Backfill::Newest(1001),
             unread_days: 0,
             buckets: 0,
             feeds: BTreeMap::from([("likes".into(), Feed { cap: 0, kinds: vec!["like".into()], ..Feed::default() })]),

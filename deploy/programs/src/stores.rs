@@ -42,8 +42,8 @@ impl Stores {
     /// Opens the stores in the data directory. With `accept_loss` they go on with what is left of their files. Cancel
     /// safe.
     pub(crate) async fn open_embedded(settings: &Settings, accept_loss: bool) -> anyhow::Result<Self> {
-        let (path, buckets, pull_above) = (settings.data.clone(), settings.buckets, settings.pull_above);
-        let opening = Opening { buckets, pull_above, accept_loss, kept: settings.events.embedded() };
+        let (path, buckets, policy) = (settings.data.clone(), settings.buckets, settings.policy());
+        let opening = Opening { buckets, policy, accept_loss, kept: settings.events.embedded() };
         let embedded = tokio::task::spawn_blocking(move || Embedded::open_with(&path, opening)).await??;
         Ok(Self {
             archive: embedded.archive.clone(),

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 pub use stored::Stored;
-pub use wire::{Around, Change, Gap, Item, Limits, Page, Person, Place, Position};
+pub use wire::{Around, Change, Gap, Item, Limits, Page, Person, Place, Position, Rest};
 
 /// Changes held at most while page one is loading.
 const HELD_MAX: usize = 1000;
@@ -153,7 +153,15 @@ impl Feed {
                 }
             }
             Change::Delete { item_id } => drop(self.items.remove(&item_id)),
-            Change::Forget { author } => self.items.retain(|_, item| item.author != author || item.direct),
+            Change::Forget { author, rest } => {
+                self.items.retain(|_, item| item.author != author || item.direct);
+                if let Some(Rest { floor, next }) = rest
+                    && self.bottom.as_ref().is_none_or(|bottom| floor >= *bottom)
+                {
+                    self.items.retain(|_, item| item.place > floor);
+                    (self.bottom, self.next) = (Some(floor), Some(next));
+                }
+            }
             Change::Behind | Change::Seen { .. } => {}
         }
     }

@@ -121,11 +121,24 @@ pub enum Change {
     /// An item is gone.
     Delete { item_id: String },
     /// All items of this author leave, but for those addressed to the reader.
-    Forget { author: String },
+    Forget {
+        author: String,
+        #[serde(flatten)]
+        rest: Option<Rest>,
+    },
     /// Something is new: fetch it (notify mode).
     Behind,
     /// The reader has seen more, on whatever device: so much is unread now.
     Seen { unread: u64 },
+}
+
+/// Given with a `forget` if pages have more of an author who is followed now than the changes after it bring.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Rest {
+    /// The loaded stretch ends above this place.
+    pub floor: Place,
+    /// The cursor of the page that goes on from there.
+    pub next: String,
 }
 
 /// What the server's settings say of a named feed; the main feed has no limits.

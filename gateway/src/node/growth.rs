@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn record(growth: &RecentGrowth, head: Position, count: u64) {
-        let entry = Entry::forget(UserNo(2), 0);
+        let entry = Entry::forget(UserNo(2), 0, None);
         let seqs = head.offset - count + 1..=head.offset;
         let entries: Vec<_> = seqs.map(|seq| Numbered { seq, entry }).collect();
         growth.record(KEY, head, entries.into_iter());

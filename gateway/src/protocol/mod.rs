@@ -24,7 +24,6 @@ pub(crate) mod reply;
 #[cfg(test)]
 mod reply_tests;
 mod request;
-pub(crate) mod sealed;
 pub(crate) mod sight_json;
 
 pub use codes::Close;

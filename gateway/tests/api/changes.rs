@@ -106,3 +106,39 @@ async fn i18_an_answer_of_large_changes_is_cut_by_bytes_and_the_rest_follows() {
     assert_eq!((adds, answers), (40, 3));
     server.close().await;
 }
+
+/// An imported follow from the start shows the whole past, as one does that was made under `backfill = "all"`.
+#[tokio::test]
+async fn s12_the_forget_of_a_follow_with_a_long_past_says_where_pages_go_on() {
+    let (server, _dir) = Server::start().await;
+    let body = |id: u64| format!(r#"{{"type":"item","id":"{id}","author":"ann","body":{id},"published_at":{id}}}"#);
+    let items: Vec<String> = (1..=150).map(body).collect();
+    server.call("POST /v1/import", Some(&items.join("\n"))).await.expect(200);
+    let position = server.get("/v1/users/bob/feed").await.expect(200).json["position"].clone();
+    let follow = r#"{"type":"follow","reader":"bob","author":"ann","since":1,"from":"start"}"#;
+    server.call("POST /v1/import", Some(follow)).await.expect(200);
+    server.settled().await;
+
+    let (offset, epoch) = (&position["offset"], position["epoch"].as_str().unwrap());
+    let path = format!("/v1/users/bob/changes?limit=1000&offset={offset}&epoch={epoch}");
+    let changes = server.get(&path).await.expect(200).json["changes"].clone();
+    let changes = changes.as_array().unwrap();
+    let brought: Vec<&str> = changes[1..].iter().map(|change| change["item"]["id"].as_str().unwrap()).collect();
+    assert_eq!(brought, (51..=150).map(|id: u64| id.to_string()).collect::<Vec<_>>());
+    let forget = &changes[0];
+    assert_eq!((&forget["op"], &forget["author"]), (&json!("forget"), &json!("ann")));
+    assert_eq!(forget["floor"], json!({"rank": 50, "id": "50"}));
+    let next = forget["next"].as_str().unwrap();
+    let page = server.get(&format!("/v1/users/bob/feed?limit=50&cursor={next}")).await.expect(200).json;
+    let shown: Vec<&str> = page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
+    assert_eq!(shown, (1..=50).rev().map(|id: u64| id.to_string()).collect::<Vec<_>>());
+    assert_eq!(page["next"], Value::Null);
+
+    server.call("DELETE /v1/users/bob/following/ann", None).await.expect(204);
+    server.settled().await;
+    let offset = offset.as_u64().unwrap() + 101;
+    let path = format!("/v1/users/bob/changes?offset={offset}&epoch={epoch}");
+    let changes = server.get(&path).await.expect(200).json["changes"].clone();
+    assert_eq!(changes, json!([{"offset": offset + 1, "op": "forget", "author": "ann"}]), "it has no floor");
+    server.close().await;
+}

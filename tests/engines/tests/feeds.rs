@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A round is a few worlds at once, each with users of its own, and one thing that may happen to Redis. Where a follow
-//! brings little from before it, a world's writes come one by one; where it brings everything, several at once that
+//! shows little from before it, a world's writes come one by one; where it shows everything, several at once that
 //! could be accepted in any order. Then all is worked off, and every device and every walk over pages must show what
 //! the oracle says.
 //!
@@ -36,8 +36,25 @@ const ROUNDS: u64 = 12;
 /// How many worlds live at once in a round.
 const WORLDS: u64 = 8;
 const STEPS: usize = 60;
-/// What a follow brings from before it: little in rounds of even number, all in others.
-const BACKFILLS: [usize; 2] = [2, 1000];
+
+/// What a follow brings and shows from before it in a round.
+#[derive(Clone, Copy)]
+struct Backfill {
+    brings: usize,
+    whole_past: bool,
+}
+
+/// Little, as much as there is, and all, of which a step brings little.
+const BACKFILLS: [Backfill; 3] = [
+    Backfill { brings: 2, whole_past: false },
+    Backfill { brings: 1000, whole_past: false },
+    Backfill { brings: 2, whole_past: true },
+];
+
+/// That of a round: each meets each of the [`LOSSES`].
+fn backfill(seed: u64) -> Backfill {
+    BACKFILLS[(seed + seed / LOSSES.len() as u64) as usize % BACKFILLS.len()]
+}
 
 /// What may happen to Redis in the middle of a round.
 const LOSSES: &[fn(&mut Redis, &std::path::Path)] = &[
@@ -69,14 +86,16 @@ impl Story {
     async fn new(seed: u64, number: u64, processes: &[Process], for_everyone: bool) -> Self {
         let world = World::new(number, USERS);
         let numbers = processes[0].archive.intern(&world.names).await.unwrap();
-        let backfill = BACKFILLS[seed as usize % 2];
+        let Backfill { brings, whole_past } = backfill(seed);
+        let mut oracle = Oracle::new(brings);
+        oracle.set_whole_past(whole_past);
         Self {
             rng: SmallRng::seed_from_u64(seed * WORLDS + number % WORLDS),
             history: Imagined::new(USERS, AUTHORS),
-            oracle: Oracle::new(backfill),
+            oracle,
             nodes: processes.iter().map(|process| process.node(&world, &numbers)).collect(),
             devices: processes.iter().map(|_| BTreeMap::new()).collect(),
-            together: backfill > STEPS,
+            together: whole_past || brings > STEPS,
             for_everyone,
         }
     }
@@ -140,7 +159,7 @@ impl Story {
 }
 
 async fn round(engines: &mut Engines, seed: u64, first_world: u64, last: bool) {
-    let processes = engines.processes(BACKFILLS[seed as usize % 2]).await;
+    let processes = engines.processes(backfill(seed)).await;
     let mut stories = vec![];
     // Whom everyone follows has no world beside it and none after it.
     for number in first_world..first_world + if last { 1 } else { WORLDS } {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use feedgate_common::accept::Policy;
 use feedgate_common::archive::Epochs;
 use feedgate_common::{Archive, Inboxes};
 use feedgate_engines::{Postgres, Redis};
@@ -16,7 +17,8 @@ fn in_a_cluster(database: &str, arrive: fn(&Arc<dyn Archive>, &Arc<dyn Inboxes>)
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let _entered = runtime.enter();
     let (postgres, redis) = (Postgres::shared().database(database), Redis::start());
-    let options = Options { max_connections: 4, buckets: BUCKETS, pull_above: u64::MAX };
+    let policy = Policy { pull_above: u64::MAX, ..Policy::default() };
+    let options = Options { max_connections: 4, buckets: BUCKETS, policy };
     let archive = runtime.block_on(PostgresArchive::connect(&postgres, options)).expect("PostgreSQL answers");
     let archive: Arc<dyn Archive> = Arc::new(archive);
     let link = runtime.block_on(Link::connect(&redis.url(), Timeouts::default())).expect("Redis answers");

@@ -50,7 +50,7 @@ pub struct Bounds {
 
     /// The size of a push step.
     pub step: StepSize,
-    /// How many items a follow brings from before it.
+    /// How many items a follow step brings from before the follow.
     pub backfill: usize,
     /// How many pieces of news one take brings at most.
     pub news_limit: usize,
@@ -77,8 +77,8 @@ pub struct Bounds {
     pub everyone: bool,
     /// How many follows and unfollows there may be.
     pub follows_changed: u8,
-    /// Whether a follow that begins has all of the outbox beyond its `from`, as an imported one may.
-    pub imported: bool,
+    /// Whether a follow that begins shows all of the outbox from the first record on.
+    pub whole_past: bool,
     /// Shields that go up or down: a mute; where items are addressed, a block by the author.
     pub shields_changed: u8,
     /// How often an inbox may be dropped.
@@ -121,7 +121,7 @@ impl Bounds {
         classes_changed: 0,
         everyone: false,
         follows_changed: 0,
-        imported: false,
+        whole_past: false,
         shields_changed: 0,
         sleeps: 0,
         trims: 0,

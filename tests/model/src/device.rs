@@ -1,5 +1,7 @@
 //! A device: reads after its position, and starts over from page one when the answer is `Gone`.
 //!
+//! If a `forget` has a floor, the device keeps what stands above it and reads the rest from a page.
+//!
 //! A page is two reads: the log with its head first, then the Archive for what lies at or below the floor and for which
 //! items live. Bodies come with the read that needs them, so what is shown is of the version that the item has then.
 
@@ -42,6 +44,7 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     if is_gone(model, device, inbox) {
         device.page = Some(half_page(model, inbox, head));
     } else {
+        let mut floor = None;
         let newest = device.view.items().map(|item| model.bounds.rank(item)).max();
         for line in &inbox.log[usize::from(device.offset.max(inbox.cut))..usize::from(head)] {
             let seen_by_time = newest.is_some_and(|newest| model.bounds.rank(line.item) < newest);
@@ -54,8 +57,17 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
                 }
                 Op::Update => {}
                 Op::Delete => device.view.set(line.item, 0),
-                Op::Forget => forget(model, &mut device.view, line.author),
+                Op::Forget => {
+                    forget(model, &mut device.view, line.author);
+                    floor = floor.max((line.item > 0).then(|| model.bounds.rank(line.item)));
+                }
             }
+        }
+        if floor.is_some() {
+            let above = device.view.items().filter(|item| Some(model.bounds.rank(*item)) > floor);
+            let shown = above.fold(0, |shown, item| shown | 1 << item);
+            state.devices[slot].page = Some(HalfPage { epoch: device.epoch, offset: head, shown, floor });
+            return;
         }
         device.offset = head;
     }

@@ -5,7 +5,7 @@
 //! for both; even then each step compares what was read for its own inbox.
 
 use feedgate_common::inboxes::EdgeStep;
-use feedgate_common::rules::{is_past, shown};
+use feedgate_common::rules::{brought, is_past, shown};
 use feedgate_common::{Entry, FeedId, Record};
 
 use crate::executor::cut_at;
@@ -83,7 +83,8 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
     let outbox = state.truth.records_of(model, of, key.feed, head);
     let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(of, add));
     let reached = |add: &Record| add.seq <= edge.from.into() || past(add);
-    let adds = shown(&outbox, (edge.door(), edge.door().from), model.bounds.backfill, reached);
+    let shown = shown(&outbox, (edge.door(), edge.door().from), model.bounds.backfill, reached);
+    let (adds, floor) = brought(shown, (edge.into(), edge.since.into()), model.bounds.backfill);
     let step = EdgeStep {
         key,
         author: author_no(of),
@@ -91,6 +92,7 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
         on: edge.on,
         expected,
         adds: adds.iter().map(|add| Entry::of(add, author_no(of), edge.generation.into())).collect(),
+        floor,
     };
     let outcome = match (state.step_edge(model, log, &step, counter.into()), model.variant) {
         (Outcome::Building, Some(Variant::StepsPassBuildsBy)) => Outcome::Done,

@@ -145,7 +145,9 @@ impl State {
         if !acts {
             return Outcome::Done;
         }
-        self.append(log, Entry::forget(step.author, step.generation));
+        let forget = step.forget();
+        let told = if model.variant == Some(Variant::FloorNotTold) { None } else { forget.floor() };
+        self.append(log, Entry::forget(step.author, step.generation, told));
         for entry in &step.adds {
             self.append(log, *entry);
         }
@@ -153,6 +155,9 @@ impl State {
         let generation = step.generation as u8;
         self.went_back |= generation < inbox.taken_in[author];
         inbox.ahead[author] = 0;
+        if model.variant != Some(Variant::FloorNotRaised) {
+            inbox.floor = inbox.floor.max(forget.floor().map(|key| key.rank as u8));
+        }
         match model.variant {
             Some(Variant::AppliedInsteadOfMarks) => inbox.built_at = inbox.built_at.max(generation),
             Some(Variant::UnfollowRemovesItsEntry) if !step.on => inbox.taken_in[author] = 0,

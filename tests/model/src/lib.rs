@@ -16,8 +16,8 @@
 //! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order of
 //! these steps, breadth first, and checks the properties in every state. The decisions are those of the product:
 //! `marks::push_verdict`, `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `fanout::plan`,
-//! `Progress` and its cut, `rules::{shown, is_past, is_news}`, `graph::effective_edge`, `change::route_of`, `Entry`,
-//! `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them is written out in
+//! `Progress` and its cut, `rules::{shown, brought, is_past, is_news}`, `graph::effective_edge`, `change::route_of`,
+//! `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them is written out in
 //! `inbox`.
 //!
 //! # What passes
@@ -25,7 +25,7 @@
 //! Each configuration is a test, which visits every state that is reachable within its bounds. Only steps that commute
 //! with all others are left out; the code says at each place why. [`configurations::ALL`] has the bounds. If the table
 //! says nothing else, a configuration has one author, one reader, two records (deletes are among them), one process of
-//! each kind and one device; and K, the number of items that a follow brings from before it, is 1.
+//! each kind and one device; and K, the number of items that a follow step brings from before the follow, is 1.
 //!
 //! | configuration | with | states |
 //! |---|---|---|
@@ -44,8 +44,10 @@
 //! | `pull_two_asleep` | two pulled authors, an unfollow, a sleep; no deletes | 215 913 |
 //! | `pull_little_by_little` | one pulled and one pushed author, 3 records, a take brings one, an unfollow, a change of class; no deletes | 301 040 |
 //! | `pull_asleep` | pulled, 2 changes of the follow, a sleep | 454 713 |
-//! | `follow_imported` | 2 changes of the follow, which brings the past whole; two follow workers, two executors | 140 284 |
-//! | `pull_imported` | pulled, updates too, the same, a node that remembers | 37 045 |
+//! | `follow_the_past` | 2 changes of the follow, which shows the whole past; two follow workers, two executors | 146 056 |
+//! | `pull_the_past` | pulled, updates too, the same, a node that remembers | 37 504 |
+//! | `past_and_trim` | not followed at first, 3 records in mixed display order, 2 changes of the follow, which shows the whole past, a cut; no deletes | 12 199 |
+//! | `past_of_two` | two authors, one followed, 3 records in mixed display order, a follow or unfollow, which shows the whole past; no deletes | 5 436 |
 //! | `rebuild` | two rebuilds at once, an unfollow, a sleep, a crash | 358 318 |
 //! | `rebuild_overflows` | 3 records, a placeholder keeps one note, two rebuilds at once, an unfollow, a sleep | 1 442 521 |
 //! | `trim` | not followed at first, 3 records in reversed display order, a follow, 2 cuts | 5 716 |

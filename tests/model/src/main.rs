@@ -64,7 +64,7 @@ fn parse(text: &str) -> Result<Bounds, String> {
             "addressed" => bounds.addressed = n,
             "classes_changed" => bounds.classes_changed = n,
             "follows_changed" => bounds.follows_changed = n,
-            "imported" => bounds.imported = n > 0,
+            "whole_past" => bounds.whole_past = n > 0,
             "remembers" => bounds.remembers = n > 0,
             "shields_changed" => bounds.shields_changed = n,
             "sleeps" => bounds.sleeps = n,

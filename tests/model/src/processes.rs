@@ -11,8 +11,8 @@ pub struct Seen {
     pub on: bool,
     pub generation: u8,
     pub from: u8,
-    /// From where on the reader sees everything; before it, the newest. Where `from` is, unless the follow was
-    /// imported.
+    /// From where on the reader sees everything; before it, the newest. Where `from` is, unless the follow shows the
+    /// whole past.
     pub since: u8,
 }
 

@@ -59,7 +59,7 @@ pub struct Row {
     pub shields: u8,
     pub generation: u8,
     pub from: u8,
-    /// From where on everything is wanted: where `from` is, unless the follow was imported.
+    /// From where on everything is wanted: where `from` is, unless the follow shows the whole past.
     pub since: u8,
     /// The edge's events up to this generation are finished.
     pub finished: u8,
@@ -115,6 +115,7 @@ pub struct Line {
     /// 0 for what is addressed, and for `Forget`.
     pub outbox_seq: u8,
     pub generation: u8,
+    /// Of a `Forget` the item at its floor; 0 if it has none.
     pub item: Item,
     /// Its sequence id is given but it is not there yet: only where that rule is broken.
     pub awaited: bool,
@@ -141,7 +142,7 @@ impl Line {
             author: author_no(self.author.into()),
             outbox_seq: self.outbox_seq.into(),
             generation: self.generation.into(),
-            key: if self.op == Op::Forget { DisplayKey { rank: 0, item: ItemId(0) } } else { key },
+            key: if self.item == 0 { DisplayKey { rank: 0, item: ItemId(0) } } else { key },
         }
     }
 }

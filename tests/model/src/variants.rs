@@ -110,8 +110,12 @@ pub enum Variant {
     ForgetTakesDirect,
     /// When a shield goes down, the edge has the `from` it had before.
     UnmuteKeepsFrom,
-    /// An imported follow has its past by a `from` below the outbox head, not by a number of its own.
+    /// A follow has its whole past by a `from` below the outbox head, not by a number of its own.
     FromBehindTheHead,
+    /// A follow step that leaves a part of the past to pages does not raise the floor.
+    FloorNotRaised,
+    /// A follow step raises the floor, and devices are not told.
+    FloorNotTold,
     /// A worker that finds no inbox finishes all there is to bring, not what it had read of.
     MissingFinishesAll,
     /// A position that was cut off is read from where the log begins.

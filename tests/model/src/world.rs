@@ -197,7 +197,7 @@ pub(crate) fn change_row(model: &Fanout, state: &mut State, reader: usize, autho
     of.counter += 1;
     row.generation = of.counter;
     if on {
-        row.since = if model.bounds.imported { 0 } else { head };
+        row.since = if model.bounds.whole_past { 0 } else { head };
         match model.variant {
             Some(Variant::UnmuteKeepsFrom) if was_shielded => {}
             Some(Variant::FromBehindTheHead) => row.from = row.since,

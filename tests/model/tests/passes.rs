@@ -44,7 +44,7 @@ passing! {
     follow follow_three_times follow_from_behind follow_two follow_inside_a_record
     cross_classes cross_classes_asleep
     pull pull_two pull_two_asleep pull_little_by_little pull_asleep
-    follow_imported pull_imported
+    follow_the_past pull_the_past past_and_trim past_of_two
     rebuild rebuild_overflows
     trim trim_two trim_and_refollow
     roll_back roll_back_two_workers roll_back_and_crash roll_back_two_rebuilds roll_back_across_classes

@@ -77,9 +77,11 @@ variants! {
     a_watermark_past_what_the_follow_step_does_not_bring: FollowBringsNothingPulled in pull breaks i10_no_mark_passes_what_was_not_appended;
     a_forget_that_takes_direct_items: ForgetTakesDirect in direct breaks i4_at_rest_a_device_shows_what_is_wanted;
     an_unmute_with_the_old_from: UnmuteKeepsFrom in shields breaks i4_at_rest_a_device_shows_what_is_wanted;
-    a_from_behind_the_head_while_push_runs: FromBehindTheHead in follow_imported breaks i4_at_rest_a_device_shows_what_is_wanted;
-    a_from_behind_the_head_while_pull_runs: FromBehindTheHead in pull_imported breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_from_behind_the_head_while_push_runs: FromBehindTheHead in follow_the_past breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_from_behind_the_head_while_pull_runs: FromBehindTheHead in pull_the_past breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_missing_inbox_that_finishes_all: MissingFinishesAll in direct_asleep breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_cut_off_position_that_is_not_gone: CutOffIsNotGone in trim breaks i9_nothing_is_missing_up_to_the_position;
     a_rollback_that_steps_do_not_notice: RollbackNoticedLate in roll_back breaks i16_no_sequence_id_is_used_twice;
+    a_follow_of_the_whole_past_leaves_the_floor: FloorNotRaised in follow_the_past breaks i7_at_rest_a_page_is_what_is_wanted;
+    a_floor_of_a_follow_is_not_told: FloorNotTold in past_of_two breaks i4_at_rest_a_device_shows_what_is_wanted;
 }

@@ -13,6 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -54,6 +55,8 @@ pub enum Answer {
 pub struct Survivor {
     program: PathBuf,
     dir: PathBuf,
+    /// Whether the next child is to let follows show the whole past.
+    whole_past: AtomicBool,
     running: Mutex<Option<Running>>,
     deaths: Mutex<BTreeMap<String, u64>>,
 }
@@ -75,9 +78,14 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn start(program: &Path, dir: &Path, armed: Option<String>) -> Self {
+    fn start((program, dir, whole_past): (&Path, &Path, bool), armed: Option<String>) -> Self {
         let mut command = Command::new(program);
-        command.arg(dir).stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("FEEDGATE_FAILPOINT");
+        command
+            .arg(dir)
+            .args(whole_past.then_some("all"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .env_remove("FEEDGATE_FAILPOINT");
         if let Some(failpoint) = &armed {
             command.env("FEEDGATE_FAILPOINT", failpoint);
         }
@@ -100,7 +108,23 @@ impl Running {
 impl Survivor {
     /// A child that runs `program` over the stores in `dir`. It is started when it is first asked.
     pub fn new(program: impl Into<PathBuf>, dir: &Path) -> Self {
-        Self { program: program.into(), dir: dir.to_owned(), running: Mutex::default(), deaths: Mutex::default() }
+        Self {
+            program: program.into(),
+            dir: dir.to_owned(),
+            whole_past: AtomicBool::default(),
+            running: Mutex::default(),
+            deaths: Mutex::default(),
+        }
+    }
+
+    /// Kills it wherever it stands; from now on a follow shows the whole past, or the newest of it.
+    pub fn change(&self, whole_past: bool) {
+        self.whole_past.store(whole_past, Ordering::Relaxed);
+        self.kill(None);
+    }
+
+    fn start(&self, armed: Option<String>) -> Running {
+        Running::start((&self.program, &self.dir, self.whole_past.load(Ordering::Relaxed)), armed)
     }
 
     /// Kills it wherever it stands; the next one dies at `failpoint`, written as `FEEDGATE_FAILPOINT` is.
@@ -109,7 +133,7 @@ impl Survivor {
         if running.take().is_some() {
             self.died("anywhere");
         }
-        *running = Some(Running::start(&self.program, &self.dir, failpoint));
+        *running = Some(self.start(failpoint));
     }
 
     /// Asks until there is an answer; how often it had died meanwhile.
@@ -120,7 +144,7 @@ impl Survivor {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut deaths = 0;
         loop {
-            let child = running.get_or_insert_with(|| Running::start(&self.program, &self.dir, None));
+            let child = running.get_or_insert_with(|| self.start(None));
             if let Some(answer) = child.ask(ask) {
                 return (answer, deaths);
             }

@@ -26,12 +26,16 @@ pub struct Seen {
     pub seq: u64,
     /// What the change does.
     pub op: Op,
-    /// The item; 0 for a `forget`.
+    /// The item; of no meaning for a `forget`.
     pub item: Item,
+    /// The rank and the id of the item.
+    pub place: DisplayKey,
     /// The number of the item's author.
     pub author: u32,
     /// Whether it was addressed to the reader.
     pub direct: bool,
+    /// Of a `forget`: the place from which on down the log does not tell all that the follow shows.
+    pub floor: Option<DisplayKey>,
 }
 
 /// The answer to a read by position.
@@ -43,9 +47,9 @@ pub enum Changes {
     Gone,
 }
 
-/// A page: its items, and with each whose it is and whether it was addressed to the reader; where the next one begins;
-/// and the position that was read before it.
-pub type Page = (Vec<(Shown, u32, bool)>, Option<DisplayKey>, Position);
+/// A page: its items, and with each its place, whose it is, and whether it was addressed to the reader; where the next
+/// one begins; and the position that was read before it.
+pub type Page = (Vec<(Shown, DisplayKey, u32, bool)>, Option<DisplayKey>, Position);
 
 /// A server of devices: the product behind any interface.
 #[async_trait]
@@ -60,7 +64,17 @@ pub trait Serves: Send + Sync {
 #[derive(Debug, Default)]
 pub struct Device {
     position: Option<Position>,
-    shown: BTreeMap<Item, (u32, bool)>,
+    shown: BTreeMap<Item, Held>,
+    /// The place from which on down it has to load pages; `None` if it shows the feed to its end.
+    missing: Option<DisplayKey>,
+}
+
+/// What a device keeps of an item that it shows.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    place: DisplayKey,
+    author: u32,
+    direct: bool,
 }
 
 impl Device {
@@ -85,7 +99,7 @@ impl Device {
                     let offset = position.offset + changes.len() as u64;
                     self.position = Some(Position { offset, ..position });
                     assert!(changes.len() == limit || offset == head, "I9: a read ends at {offset} before {head}");
-                    if offset == head {
+                    if offset == head && self.load_missing(server, inbox, limit).await {
                         return true;
                     }
                 }
@@ -97,11 +111,39 @@ impl Device {
 
     fn apply(&mut self, change: &Seen) {
         match change.op {
-            Op::Add => _ = self.shown.insert(change.item, (change.author, change.direct)),
+            Op::Add if self.missing.is_none_or(|missing| change.place > missing) => {
+                let (place, author, direct) = (change.place, change.author, change.direct);
+                self.shown.insert(change.item, Held { place, author, direct });
+            }
+            Op::Add => {}
             Op::Update => {}
             Op::Delete => _ = self.shown.remove(&change.item),
-            Op::Forget => self.shown.retain(|_, (author, direct)| *direct || *author != change.author),
+            Op::Forget => {
+                self.shown.retain(|_, held| held.direct || held.author != change.author);
+                self.missing = self.missing.max(change.floor);
+                self.shown.retain(|_, held| self.missing.is_none_or(|missing| held.place > missing));
+            }
         }
+    }
+
+    /// Loads what a follow has left to pages. False if the log was built anew meanwhile: then the next read says so.
+    async fn load_missing(&mut self, server: &dyn Serves, inbox: Inbox, limit: usize) -> bool {
+        while let Some(missing) = self.missing {
+            let (items, next, position) = server.page(inbox, missing.just_above(), limit).await;
+            if Some(position.epoch) != self.position.map(|position| position.epoch) {
+                return false;
+            }
+            self.keep(&items);
+            self.missing = next.and_then(DisplayKey::just_below);
+        }
+        true
+    }
+
+    fn keep(&mut self, items: &[(Shown, DisplayKey, u32, bool)]) {
+        let held = |&(shown, place, author, direct): &(Shown, DisplayKey, u32, bool)| {
+            (shown.item, Held { place, author, direct })
+        };
+        self.shown.extend(items.iter().map(held));
     }
 
     /// Loads every page; the position was read before the first.
@@ -111,7 +153,7 @@ impl Device {
         loop {
             let (items, next, position) = server.page(inbox, before, limit).await;
             fresh.position.get_or_insert(position);
-            fresh.shown.extend(items.iter().map(|(shown, author, direct)| (shown.item, (*author, *direct))));
+            fresh.keep(&items);
             before = next;
             if before.is_none() {
                 break;

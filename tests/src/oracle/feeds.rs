@@ -4,7 +4,8 @@
 //! has deleted it, and either
 //! - it was addressed to the reader, and no block stood between the two at that moment, or
 //! - the reader sees its author, and it came after the reader last began to see the author, or was then one of the
-//!   newest `backfill` of the author's posts in that feed.
+//!   newest `backfill` of the author's posts in that feed, or any of them if the operator lets a follow show the whole
+//!   past when it begins.
 //!
 //! A post that is narrowed to an audience is one of the author's posts for everybody, and shown to those in its
 //! audience.
@@ -82,6 +83,7 @@ impl Edge {
 #[derive(Debug)]
 pub struct Oracle {
     backfill: usize,
+    whole_past: bool,
     now: Moment,
     posts: HashMap<Item, Post>,
     /// Each author's to the followers, in the order they were accepted.
@@ -99,6 +101,7 @@ impl Oracle {
     pub fn new(backfill: usize) -> Self {
         Self {
             backfill,
+            whole_past: false,
             now: 0,
             posts: HashMap::new(),
             published: HashMap::new(),
@@ -106,6 +109,11 @@ impl Oracle {
             edges: HashMap::new(),
             everyones: HashMap::new(),
         }
+    }
+
+    /// From now on a follow that begins shows the whole past, or not.
+    pub fn set_whole_past(&mut self, whole_past: bool) {
+        self.whole_past = whole_past;
     }
 
     /// Takes in what is asked for next. False: it is to be refused, and changes nothing.
@@ -171,7 +179,15 @@ impl Oracle {
             },
             Op::Follow(reader, author) | Op::Unfollow(reader, author) if reader == author => false,
             Op::OwnPosts(author, on) => self.change(*author, *author, |edge| edge.follows = *on),
-            Op::Follow(reader, author) => self.change(*reader, *author, |edge| edge.follows = true),
+            Op::Follow(reader, author) => {
+                // Who follows only because everyone does begins to follow by name, and sees the whole past if that is
+                // set.
+                if self.edges.get(reader).is_none_or(|edges| !edges.contains_key(author)) {
+                    let edge = if self.whole_past { Edge::default() } else { self.edge(*reader, *author) };
+                    self.edges.entry(*reader).or_default().insert(*author, edge);
+                }
+                self.change(*reader, *author, |edge| edge.follows = true)
+            }
             Op::Unfollow(reader, author) => self.change(*reader, *author, |edge| edge.follows = false),
             Op::Shield(user, other, shield, up) => {
                 let set = |edge: &mut Edge| match up {
@@ -243,7 +259,8 @@ impl Oracle {
         let mut edge = before.clone();
         how(&mut edge);
         if edge.sees() && !before.sees() {
-            (edge.seen_since, edge.backfill) = (self.now, self.backfill);
+            let newest = if self.whole_past { usize::MAX } else { self.backfill };
+            (edge.seen_since, edge.backfill) = (self.now, newest);
         }
         if edge != before {
             self.edges.entry(reader).or_default().insert(author, edge);
@@ -292,6 +309,23 @@ mod tests {
         );
         let deleted_since = [post(1), post(2), post(3), follow, Op::Delete(3)];
         assert_eq!(feed_after(&deleted_since), [2], "what is deleted later is not made up for");
+    }
+
+    #[test]
+    fn a_follow_of_the_whole_past_shows_all_and_later_settings_change_nothing_of_it() {
+        let mut oracle = Oracle::new(2);
+        let mut accept = |whole_past: bool, ops: &[Op]| {
+            oracle.set_whole_past(whole_past);
+            ops.iter().for_each(|op| assert!(oracle.accept(op), "{op:?}"));
+            oracle.feed((REA, FeedId::MAIN)).iter().map(|shown| shown.item).collect::<Vec<_>>()
+        };
+        let (follow, unfollow) = (Op::Follow(REA, ANN), Op::Unfollow(REA, ANN));
+        assert_eq!(accept(true, &[post(1), post(2), post(3), follow.clone(), post(4), Op::Delete(2)]), [4, 3, 1]);
+        assert_eq!(accept(false, &[post(5)]), [5, 4, 3, 1]);
+        assert_eq!(accept(false, &[unfollow.clone(), follow.clone()]), [5, 4]);
+        assert_eq!(accept(true, std::slice::from_ref(&follow)), [5, 4], "it is followed already");
+        let everyones = Op::Classify(ANN, Class::Everyone);
+        assert_eq!(accept(true, &[unfollow, follow, everyones]), [5, 4, 3, 1]);
     }
 
     #[test]

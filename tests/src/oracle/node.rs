@@ -131,8 +131,10 @@ impl Node {
             seq: numbered.seq,
             op: numbered.entry.op,
             item: numbered.entry.key.item.0.saturating_sub(self.world.first_item),
+            place: numbered.entry.key,
             author: numbered.entry.author.0,
             direct: numbered.entry.is_direct(),
+            floor: numbered.entry.floor(),
         };
         Ok(match self.rules.changes.read(self.key(inbox), after, limit).await? {
             Read::Entries { entries, head, .. } => Changes::After(entries.iter().map(seen).collect(), head),
@@ -149,7 +151,7 @@ impl Node {
         let page = self.rules.pages.page(self.key(inbox), before, limit).await?;
         let items = page.items.iter().map(|item| {
             let shown = Shown { rank: item.rank, item: self.world.item(item.id), version: item.version };
-            (shown, item.author_no.0, item.direct)
+            (shown, item.key(), item.author_no.0, item.direct)
         });
         Ok((items.collect(), page.next, page.position))
     }

@@ -138,9 +138,10 @@ impl FanOut {
             let (generation, on) = (state.edge.generation, state.edge.on);
             let entry = |FeedAdd { outbox_seq, key, .. }| Entry { op: Op::Add, author, outbox_seq, generation, key };
             let adds = if too_many { vec![] } else { state.adds.into_iter().map(entry).collect() };
+            let floor = state.floor;
             let expected = Cut { progress, pull: if too_many { NOWHERE } else { stand.taken.pull } };
             quiet.push(state.quiet);
-            steps.push(EdgeStep { key, author, generation, on, expected, adds });
+            steps.push(EdgeStep { key, author, generation, on, expected, adds, floor });
         }
         let stepped = self.inboxes().step_edges(steps).await?;
         failpoint::hit("edge-step-done");

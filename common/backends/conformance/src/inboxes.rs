@@ -49,6 +49,7 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     a_reader_gets_records_beyond_its_edge_alone(open().await).await;
     edges::a_follow_step_forgets_then_adds_and_later_pushes_go_on(open().await).await;
     edges::an_unfollow_step_keeps_its_mark(open().await).await;
+    edges::s12_a_follow_step_raises_the_floor_and_tells_it(open().await).await;
     edges::each_of_several_follow_steps_at_once_acts_or_not_by_itself(open().await).await;
     edges::i18_an_inbox_remembers_so_many_follow_steps_and_no_more(open().await).await;
     edges::present_is_what_is_there_and_what_is_being_built(open().await).await;
@@ -120,7 +121,7 @@ fn steps(store: &Arc<dyn Inboxes>, n: u64) -> Advance {
 }
 
 fn edge(generation: u64, on: bool, progress: Progress, adds: Vec<Entry>) -> EdgeStep {
-    EdgeStep { key: KEY, author: AUTHOR, generation, on, expected: Cut { progress, pull: 0 }, adds }
+    EdgeStep { key: KEY, author: AUTHOR, generation, on, expected: Cut { progress, pull: 0 }, adds, floor: None }
 }
 
 /// The time of the machine's clock, in Unix ms. A store that drops inboxes by itself uses this clock too.
@@ -282,7 +283,7 @@ pub async fn i10_cutting_raises_the_floor_to_what_still_lived(store: Arc<dyn Inb
         at(Op::Delete, AUTHOR, 900_000),
     ];
     log.extend((1..=600).map(|n| at(Op::Add, AUTHOR, n)));
-    log.push(Entry::forget(other, 6));
+    log.push(Entry::forget(other, 6, None));
     log.extend((601..=1500).map(|n| at(Op::Add, AUTHOR, n)));
     build(&store, READER, 1, log).await;
     assert_eq!(store.log(KEY).await.unwrap().unwrap().floor, Some(key_of(700_000)));

@@ -20,8 +20,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use feedgate_common::accept::Policy;
 use feedgate_common::archive::Epochs as _;
-use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
 use parking_lot::Mutex;
@@ -44,8 +44,8 @@ pub(crate) const UNFINISHED: &str = "restoring";
 pub struct Opening {
     /// Into how many buckets readers are divided. It counts only for a new directory.
     pub buckets: u16,
-    /// An author of class `auto` with more followers than this has its items pulled.
-    pub pull_above: u64,
+    /// What was decided about writes.
+    pub policy: Policy,
     /// Whether to go on with what is left if the Archive has lost files or records.
     pub accept_loss: bool,
     /// How long what other programs are told is kept.
@@ -82,10 +82,7 @@ impl Embedded {
     /// `Unavailable`, naming `dir`, if it cannot be used or another process has it open; `Corrupt` if what it holds is
     /// damaged. No stored data is changed then.
     pub fn open(dir: &Path, buckets: u16) -> Result<Self> {
-        Self::open_with(
-            dir,
-            Opening { buckets, pull_above: DEFAULT_PULL_ABOVE, accept_loss: false, kept: Kept::default() },
-        )
+        Self::open_with(dir, Opening { buckets, policy: Policy::default(), accept_loss: false, kept: Kept::default() })
     }
 
     /// Opens or creates the stores in `dir` as `opening` says. Blocks as [`Embedded::open`] does.
@@ -102,11 +99,11 @@ impl Embedded {
         let mut lost = accept(opening, dir, missing)?;
         lost |= accept(opening, dir, answered::lost(&place).map_err(|error| unread(&place, error))?)?;
         let database = Database::open(&place).map_err(|error| unopened(&place, error))?;
-        let Opening { buckets, pull_above, kept, .. } = opening;
+        let Opening { buckets, policy, kept, .. } = opening;
         let settings = Settings { buckets, ..Settings::default() };
         let (archive, inboxes, epoch) = wait(async {
             let archive = EmbeddedArchive::open(database.clone(), buckets).await?;
-            let archive = archive.with_pull_above(pull_above).with_kept(kept);
+            let archive = archive.with_policy(policy).with_kept(kept);
             if let Some(found) = &found {
                 let behind = found.ahead_of(&archive.counters()?);
                 let behind = behind.map(|what| format!("a part of {} is missing: {what}", place.display()));

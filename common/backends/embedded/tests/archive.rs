@@ -47,6 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (any::<usize>(), -50i64..50).prop_map(|(which, offset)| Step::Move(which, offset)),
         3 => any::<usize>().prop_map(Step::Delete),
         4 => (who(), whom()).prop_map(|(who, whom)| Step::Follow(who, whom)),
+        2 => (who(), whom()).prop_map(|(who, whom)| Step::FollowAll(who, whom)),
         1 => (who(), whom()).prop_map(|(who, whom)| Step::Unfollow(who, whom)),
         2 => (who(), any::<bool>()).prop_map(|(who, on)| Step::OwnPosts(who, on)),
         3 => (who(), whom(), shield, any::<bool>()).prop_map(|(who, whom, shield, up)| Step::Shield(who, whom, shield, up)),

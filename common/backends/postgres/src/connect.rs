@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
-use feedgate_common::change::DEFAULT_PULL_ABOVE;
+use feedgate_common::accept::Policy;
 use feedgate_common::error::{Result, StoreError};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -62,7 +62,7 @@ const MIGRATIONS: [(i64, &str, &str); 16] = [
     (13, "audiences", include_str!("../migrations/0013_audiences.sql")),
     (14, "moves", include_str!("../migrations/0014_moves.sql")),
     (15, "own_posts", include_str!("../migrations/0015_own_posts.sql")),
-    (17, "pins", include_str!("../migrations/0017_pins.sql")),
+    (16, "pins", include_str!("../migrations/0016_pins.sql")),
 ];
 
 /// The options with which an Archive connects.
@@ -73,14 +73,13 @@ pub struct Options {
     /// Into how many buckets the inbox store divides readers, at least 1. It counts for a new store; an existing one
     /// keeps its own number, and a warning says so.
     pub buckets: u16,
-    /// An author of class `auto` with more followers than this has new items pulled. Nodes may have different numbers:
-    /// either route is right for any item.
-    pub pull_above: u64,
+    /// What was decided about writes. Nodes may have different policies.
+    pub policy: Policy,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_connections: 16, buckets: 64, pull_above: DEFAULT_PULL_ABOVE }
+        Self { max_connections: 16, buckets: 64, policy: Policy::default() }
     }
 }
 

@@ -128,7 +128,7 @@ impl PostgresArchive {
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
         let (pool, buckets) = connect::open(url, options).await?;
         let (pool, users) = (Arc::new(pool), Arc::new(Users::default()));
-        let settings = Settings { buckets, pull_above: options.pull_above };
+        let settings = Settings { buckets, policy: options.policy };
         let rules = Arc::<RwLock<Arc<Rules>>>::default();
         let queue = Queue::start(pool.clone(), users.clone(), settings, rules.clone());
         let telling = Telling::start(pool.clone(), settings);

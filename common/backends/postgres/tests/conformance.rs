@@ -1,5 +1,7 @@
 //! PostgreSQL against the suite that every home of the Archive must pass.
 
+#![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
+
 mod server;
 
 use std::collections::HashMap;

@@ -177,6 +177,41 @@ async fn pages_walk_along_indexes_without_a_sort() {
     assert_with(&plans, "Backward using edges_follows");
 }
 
+/// An author with fifty thousand records, of whom one reader sees all and another all from the middle on; a few came since.
+const FILL_PAST: &str = "
+INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 10) n;
+INSERT INTO authors (author, head, last_rank, last_item, has_aside) VALUES (1, 50010, 50010, 5, true);
+INSERT INTO readers SELECT n, 100 FROM generate_series(1, 10) n;
+INSERT INTO records (author, seq, item, rank, at, deleted_by, op, route, lane)
+    SELECT 1, n, n, n, n, CASE WHEN n % 50 = 0 THEN 50000 END, 1, 1, n % 2 FROM generate_series(1, 50010) n;
+INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on, past_seq)
+    SELECT r, 1, 1, 50000, 0, nextval('follows'), r, true, CASE r WHEN 7 THEN 0 ELSE 25000 END
+    FROM generate_series(7, 8) r;
+ANALYZE";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s12_a_follow_step_reads_the_newest_of_a_long_past_along_an_index() {
+    let plans = plans("past", FILL_PAST, async |archive| {
+        let cut = Cut { progress: Progress::at(50005), pull: 0 };
+        for _ in 0..8 {
+            for (reader, before) in [(7, 0), (8, 98)] {
+                let key = InboxKey::main(UserNo(reader));
+                let state = archive.edge_state(key, UserNo(1), cut, 100).await.unwrap();
+                // Of the hundred from before the place, two were deleted since.
+                assert_eq!(state.adds.len(), before + 100 + 5, "from before the place, of the past, and since");
+                assert!(state.adds.is_sorted_by_key(|add| add.outbox_seq));
+                assert_eq!(state.floor.map(|floor| floor.rank), Some(50000 - 102 - 1), "every fiftieth is deleted");
+            }
+        }
+    })
+    .await;
+    assert_without(&plans, &["Sort  (", "Seq Scan", "Bitmap", "Hash", "Materialize"]);
+    assert_with(&plans, "Index Only Scan Backward using records_shown on records");
+    for plan in plans.iter().filter(|plan| plan.contains("records")) {
+        assert!(touched(plan) < 300 && passed_by(plan) < 300, "a plan of fifty thousand records:\n{plan}");
+    }
+}
+
 /// A hundred thousand items of a thousand authors, each tenth addressed to one of a hundred readers, who have an edge to
 /// each author.
 const FILL_ORIGINALS: &str = "

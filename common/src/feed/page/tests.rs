@@ -32,6 +32,8 @@ enum Change {
     /// An item gets this rank.
     Move(prop::sample::Index, i64),
     Follow(u32),
+    /// A follow that shows the whole past.
+    FollowAll(u32),
     Unfollow(u32),
     /// The next so many steps reach the log.
     Deliver(usize),
@@ -71,6 +73,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => any::<prop::sample::Index>().prop_map(Change::Delete),
         2 => (any::<prop::sample::Index>(), rank()).prop_map(|(nth, rank)| Change::Move(nth, rank)),
         2 => author.clone().prop_map(Change::Follow),
+        2 => author.clone().prop_map(Change::FollowAll),
         1 => author.prop_map(Change::Unfollow),
         8 => (1..8usize).prop_map(Change::Deliver),
         4 => prop_oneof![Just(0), 1..12usize].prop_map(Change::Trim),
@@ -99,6 +102,8 @@ struct Feed {
     told: BTreeMap<DisplayKey, (u32, bool)>,
     /// Steps that have not reached the log, each with what it took out of the truth.
     pending: VecDeque<(Vec<Entry>, Vec<DisplayKey>)>,
+    /// What follows of the whole past leave to the Archive, by the author and the floor.
+    left: Vec<(u32, DisplayKey, Vec<DisplayKey>)>,
     log: Log,
     kept: Option<Window>,
     /// What was in the feed, one way or the other, since this was emptied.
@@ -117,6 +122,7 @@ impl Feed {
             truth: BTreeMap::new(),
             told: BTreeMap::new(),
             pending: VecDeque::new(),
+            left: vec![],
             log: Log { head, floor: None, taken: Default::default(), entries: vec![] },
             kept: None,
             ever: BTreeSet::new(),
@@ -164,15 +170,29 @@ impl Feed {
                 let of_theirs = self.items.iter().rev().filter(|item| item.0 == author && !item.2);
                 let newest: Vec<_> = of_theirs.take(BACKFILL).filter(|item| item.3).map(|item| item.1).collect();
                 let adds = newest.iter().rev().map(|&key| add(author, key, false));
-                self.pending.push_back(([Entry::forget(UserNo(author), 1)].into_iter().chain(adds).collect(), vec![]));
+                self.pending
+                    .push_back(([Entry::forget(UserNo(author), 1, None)].into_iter().chain(adds).collect(), vec![]));
                 self.truth.extend(newest.into_iter().map(|key| (key, (author, false))));
+            }
+            Change::FollowAll(author) if !self.follows[author as usize] => {
+                self.follows[author as usize] = true;
+                let of_theirs = self.items.iter().filter(|item| item.0 == author && !item.2 && item.3);
+                let mut all: Vec<_> = of_theirs.map(|item| item.1).collect();
+                all.sort_unstable_by(|a, b| b.cmp(a));
+                let floor = all.get(BACKFILL).copied();
+                self.truth.extend(all.iter().map(|&key| (key, (author, false))));
+                let rest = all.split_off(all.len().min(BACKFILL));
+                self.left.extend(floor.map(|floor| (author, floor, rest)));
+                let adds = all.into_iter().rev().map(|key| add(author, key, false));
+                let forget = Entry::forget(UserNo(author), 1, floor);
+                self.pending.push_back(([forget].into_iter().chain(adds).collect(), vec![]));
             }
             Change::Unfollow(author) if self.follows[author as usize] => {
                 self.follows[author as usize] = false;
                 let theirs = |&(_, &(of, direct)): &(&DisplayKey, &(u32, bool))| !direct && of == author;
                 let gone: Vec<_> = self.truth.iter().filter(theirs).map(|(key, _)| *key).collect();
                 gone.iter().for_each(|key| _ = self.truth.remove(key));
-                self.pending.push_back((vec![Entry::forget(UserNo(author), 1)], gone));
+                self.pending.push_back((vec![Entry::forget(UserNo(author), 1, None)], gone));
             }
             Change::Deliver(steps) => (0..steps).for_each(|_| self.deliver()),
             Change::Trim(keep) => {
@@ -192,7 +212,7 @@ impl Feed {
                 newest.into_iter().rev().for_each(|(key, (author, direct))| self.append(add(author, key, direct)));
             }
             Change::Forgotten => self.kept = None,
-            Change::Delete(_) | Change::Move(..) | Change::Follow(_) | Change::Unfollow(_) => {}
+            Change::Delete(_) | Change::Move(..) | Change::Follow(_) | Change::FollowAll(_) | Change::Unfollow(_) => {}
         }
         self.ever.extend(self.truth.keys().chain(self.told.keys()));
         let mut always = std::mem::take(&mut self.always);
@@ -211,7 +231,16 @@ impl Feed {
             match entry.op {
                 Op::Add => _ = self.told.insert(entry.key, (entry.author.0, entry.is_direct())),
                 Op::Delete => _ = self.told.remove(&entry.key),
-                Op::Forget => self.told.retain(|_, &mut (of, direct)| direct || of != entry.author.0),
+                Op::Forget => {
+                    self.told.retain(|_, &mut (of, direct)| direct || of != entry.author.0);
+                    self.log.floor = self.log.floor.max(entry.floor());
+                    let left = self
+                        .left
+                        .iter()
+                        .position(|(of, floor, _)| (*of, Some(*floor)) == (entry.author.0, entry.floor()));
+                    let rest = left.map(|at| self.left.remove(at).2).unwrap_or_default();
+                    self.told.extend(rest.into_iter().map(|key| (key, (entry.author.0, false))));
+                }
                 Op::Update => {}
             }
             self.append(entry);

@@ -7,7 +7,8 @@
 //! Invariants:
 //! - The Archive was read only after the log was read at `position`. So what those reads did not tell stands in the
 //!   log beyond `position`, and [`Window::follow`] takes it in: between `top` and `next` the window shows what the feed
-//!   holds, whatever the floor has become meanwhile.
+//!   holds, whatever the floor has become meanwhile. A `forget` with a floor says that the log does not tell all of a
+//!   follow; then the window is of no use.
 //! - A page enters where it leaves the log. A floor that has risen lies above `top`, so such a page finds the window
 //!   not to [cover](Window::covers) it and begins another: nothing between an old floor and a new one is passed by.
 //! - Bounded: [`KEPT_READS`] reads' worth of adds, 24 B each.
@@ -116,7 +117,8 @@ impl Window {
         self.stage = self.stage.further();
     }
 
-    /// Takes in what has come since. False if that is not known any more, or too much: it is of no use then.
+    /// Takes in what has come since. False if that is not known any more, or too much, or if a follow shows more than
+    /// the log tells: it is of no use then.
     pub(super) fn follow(&mut self, log: &Log) -> bool {
         let base = log.head.offset - log.entries.len() as u64;
         let known = (base..=log.head.offset).contains(&self.position.offset);
@@ -124,6 +126,9 @@ impl Window {
             return false;
         }
         let since = (self.position.offset - base) as usize;
+        if log.entries[since..].iter().any(|numbered| numbered.entry.floor().is_some()) {
+            return false;
+        }
         log.entries[since..].iter().for_each(|numbered| self.apply(&numbered.entry));
         self.position = log.head;
         self.adds.len() <= KEPT_READS * self.most
@@ -248,9 +253,18 @@ mod tests {
         adds[2].outbox_seq = 0;
         window.grow(&adds);
         let mut log = log(5, &[(Op::Forget, 0)]);
-        log.entries[0].entry = Entry::forget(AUTHOR, 3);
+        log.entries[0].entry = Entry::forget(AUTHOR, 3, None);
         assert!(window.follow(&log));
         assert_eq!(ranks(&window), [80, 70]);
+    }
+
+    #[test]
+    fn s12_a_follow_that_shows_more_than_the_log_tells_makes_it_useless() {
+        let mut followed = log(5, &[(Op::Forget, 0), (Op::Add, 99)]);
+        followed.entries[0].entry = Entry::forget(AUTHOR, 3, None);
+        assert!(window(100, 9).follow(&followed));
+        followed.entries[0].entry = Entry::forget(AUTHOR, 3, Some(key(40, 1)));
+        assert!(!window(100, 9).follow(&followed));
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let node = node(&settings.node);
 
     let options =
-        feedgate_postgres::Options { buckets: settings.buckets, pull_above: settings.pull_above, ..Default::default() };
+        feedgate_postgres::Options { buckets: settings.buckets, policy: settings.policy(), ..Default::default() };
     let archive = patience.until_there(&postgres, || PostgresArchive::connect(postgres.url.reveal(), options)).await?;
     // The Archive's number of buckets is fixed when it is made, and the other stores use the same number.
     let buckets = archive.buckets();

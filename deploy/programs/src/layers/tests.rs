@@ -28,7 +28,7 @@ fn each_layer_stands_over_the_one_before() {
         ("PATH", "/bin"),
     ]);
     let settings = settings(Some(file.path()), env, vec![flag("listen", "127.0.0.1:3")]).unwrap();
-    assert_eq!((settings.listen.port(), settings.backfill, settings.buckets), (3, 2, 32));
+    assert_eq!((settings.listen.port(), settings.backfill.newest(), settings.buckets), (3, 2, 32));
     assert_eq!(settings.gateway.batch, 10);
     assert_eq!(settings.gateway.allowed_origins, ["https://a.example", "https://b.example"]);
     assert_eq!(settings.timeline, Settings::default().timeline);
@@ -101,6 +101,21 @@ fn what_is_wrong_with_a_named_feed_is_said_with_everything_else() {
 }
 
 #[test]
+fn s12_backfill_is_a_number_or_all() {
+    let given = |text: &str| settings(Some(file(text).path()), env(&[]), vec![]).unwrap();
+    let backfill = |settings: Settings| (settings.backfill.newest(), settings.policy().whole_past);
+    assert_eq!(backfill(given("")), (100, false));
+    assert_eq!(backfill(given("backfill = 0")), (0, false));
+    assert_eq!(backfill(given("backfill = \"all\"")), (100, true));
+    let by_variable = settings(None, env(&[("FEEDGATE_BACKFILL", "all")]), vec![]).unwrap();
+    assert_eq!(backfill(by_variable), (100, true));
+    for wrong in ["\"All\"", "-1", "true", "1001"] {
+        let problems = settings(Some(file(&format!("backfill = {wrong}")).path()), env(&[]), vec![]).unwrap_err();
+        assert!(problems.iter().all(|problem| problem.contains("or \"all\"")), "{problems:?}");
+    }
+}
+
+#[test]
 fn the_example_of_a_named_feed_in_the_default_config_is_right() {
     let (_, example) = crate::DEFAULT_CONFIG.split_once("# [feeds.").unwrap();
     let lines = example.split("\n\n").next().unwrap().lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
@@ -147,7 +162,7 @@ fn a_value_of_the_wrong_kind_names_its_source_and_what_would_be_right() {
     let env = env(&[("FEEDGATE_GATEWAY_BATCH", "-1")]);
     let problems = settings(Some(file.path()), env, vec![flag("listen", "8080")]).unwrap_err().join("\n");
     for right in [
-        "backfill must be a whole number in range, such as 100, it is \"many\"",
+        "backfill must be a whole number in range, such as 100, or \"all\", it is \"many\"",
         "buckets must be a whole number in range, such as 16, it is 70000",
         "no key gateway;",
         "FEEDGATE_GATEWAY_BATCH: gateway.batch must be a whole number in range, such as 100, it is -1",

@@ -7,7 +7,7 @@
 use feedgate_common::ItemId;
 use feedgate_common::around::CommentPlace;
 
-use crate::protocol::sealed::{open, seal};
+use feedgate_common::sealed::{open, seal};
 
 /// What a cursor is sealed for.
 const PURPOSE: &str = "feedgate comments cursor";

@@ -6,8 +6,7 @@
 
 use feedgate_common::UserNo;
 use feedgate_common::around::Place;
-
-use crate::protocol::sealed::{open, seal};
+use feedgate_common::sealed::{open, seal};
 
 /// What a cursor is sealed for.
 const PURPOSE: &str = "feedgate reactions cursor";

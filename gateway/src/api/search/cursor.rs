@@ -4,11 +4,11 @@
 //!   time i64 | id u64
 //! ```
 
+use feedgate_common::sealed::{open, seal};
 use feedgate_common::search::SearchPlace;
 
 use crate::api::problem::Problem;
 use crate::api::query::Params;
-use crate::protocol::sealed::{open, seal};
 
 /// What a cursor is sealed for.
 const PURPOSE: &str = "feedgate search cursor";

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use feedgate_common::accept::Policy;
 use feedgate_common::archive::Epochs;
 use feedgate_common::doorbell::Listening;
 use feedgate_common::error::Result;
@@ -23,6 +24,8 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::Backfill;
+
 const BUCKETS: u16 = 4;
 /// Longer than a Redis takes to come back.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -40,7 +43,7 @@ impl Engines {
         Self { postgres: Postgres::shared().database("feeds_of_the_oracle"), redis, nats: Nats::start() }
     }
 
-    pub(crate) async fn processes(&self, backfill: usize) -> Vec<Process> {
+    pub(crate) async fn processes(&self, backfill: Backfill) -> Vec<Process> {
         let mut processes = vec![];
         for name in ["a", "b"] {
             processes.push(Process::start(self, name, backfill).await);
@@ -72,8 +75,9 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    async fn start(engines: &Engines, name: &str, backfill: usize) -> Self {
-        let options = Options { max_connections: 8, buckets: BUCKETS, pull_above: PULL_ABOVE };
+    async fn start(engines: &Engines, name: &str, Backfill { brings, whole_past }: Backfill) -> Self {
+        let policy = Policy { pull_above: PULL_ABOVE, whole_past };
+        let options = Options { max_connections: 8, buckets: BUCKETS, policy };
         let archive: Arc<dyn Archive> =
             Arc::new(patient(|| PostgresArchive::connect(&engines.postgres, options)).await);
         patient(|| name_feeds(&*archive)).await;
@@ -86,7 +90,7 @@ impl Process {
         let bus = Bus::connect(&engines.nats.url()).await.unwrap();
         let jobs: Arc<dyn Jobs> = Arc::new(NatsJobs::open(bus.clone(), JobSettings::default()).await.unwrap());
         let doorbell: Arc<dyn Doorbell> = Arc::new(NatsDoorbell::open(bus, name, sessions));
-        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes, backfill));
+        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes, brings));
         let rules = Arc::new(Rules::by_steps(feeds.clone(), STEP_MAX));
         let listening = listens(&rules.changes, &*doorbell);
         let settings = Settings {

@@ -148,8 +148,8 @@ impl Asked<'_> {
                 let cut = Cut { progress: self.progress(author), pull };
                 let state = self.archive.edge_state(key, author, cut, backfill).await.unwrap();
                 assert_eq!(state.edge, self.naive.edge(key.reader, author));
-                let wants = self.naive.shown(key, author, backfill, |add, n| is_past(cut, key.reader, add, n));
-                assert_eq!(state.adds, wants, "the follow door of {key:?}, cut at {cut:?}");
+                let wants = self.naive.brought(key, author, backfill, |add, n| is_past(cut, key.reader, add, n));
+                assert_eq!((state.adds, state.floor), wants, "the follow door of {key:?}, cut at {cut:?}");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedgate_common::inboxes::{Build, EdgeStep, EdgeStepped, MARKS_MAX};
-use feedgate_common::{Entry, FeedId, InboxKey, Inboxes, Position, Progress, UserNo};
+use feedgate_common::{DisplayKey, Entry, FeedId, InboxKey, Inboxes, ItemId, Position, Progress, UserNo};
 
 use super::{AUTHOR, KEY, READER, add, build, built, edge, entries, follower, life, step, swap_in};
 
@@ -22,8 +22,40 @@ pub(super) async fn a_follow_step_forgets_then_adds_and_later_pushes_go_on(store
     }
     store.advance(step(&store, 2, vec![follower(READER, 5)])).await.unwrap();
     store.advance(step(&store, 3, vec![follower(READER, 11)])).await.unwrap();
-    let wanted = [add(1, 5), Entry::forget(AUTHOR, 11), add(1, 11), add(3, 11)];
+    let wanted = [add(1, 5), Entry::forget(AUTHOR, 11, None), add(1, 11), add(3, 11)];
     assert_eq!(entries(&store, READER).await, wanted);
+}
+
+pub(super) async fn s12_a_follow_step_raises_the_floor_and_tells_it(store: Arc<dyn Inboxes>) {
+    build(&store, READER, 1, vec![add(1, 5)]).await;
+    let key = |rank, item| DisplayKey { rank, item: ItemId(item) };
+    let floor = async || store.log(KEY).await.unwrap().unwrap().floor;
+    let follow = |generation, on, floor| EdgeStep { floor, ..edge(generation, on, Progress::default(), vec![]) };
+    let mut wanted = vec![add(1, 5)];
+    // Each with whether the floor is above all before it.
+    let floors = [
+        (key(-(1 << 53) + 1, u64::MAX), true),
+        (key(-7, u64::MAX), true),
+        (key(-8, 1), false),
+        (key(0, 0), true),
+        (key(5, 1 << 32), true),
+        (key(5, (1 << 32) + 1), true),
+        (key(5, 1 << 31), false),
+        (key(5, 1 << 63), true),
+        (key(4, u64::MAX), false),
+        (key((1 << 53) - 1, 0), true),
+    ];
+    let mut highest = None;
+    for ((told, rises), generation) in floors.into_iter().zip(11..) {
+        store.step_edge(follow(generation, true, Some(told))).await.unwrap();
+        wanted.push(Entry::forget(AUTHOR, generation, Some(told)));
+        assert_eq!(wanted.last().unwrap().floor() > highest, rises, "{told:?}");
+        highest = highest.max(wanted.last().unwrap().floor());
+        assert_eq!(floor().await, highest, "after {told:?}");
+    }
+    store.step_edge(follow(99, false, Some(key((1 << 53) - 1, 9)))).await.unwrap();
+    wanted.push(Entry::forget(AUTHOR, 99, None));
+    assert_eq!((entries(&store, READER).await, floor().await), (wanted, highest), "one that is off has no floor");
 }
 
 pub(super) async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
@@ -33,7 +65,7 @@ pub(super) async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
     let late = edge(11, true, Progress::default(), vec![add(1, 11)]);
     assert_eq!(store.step_edge(late).await.unwrap(), EdgeStepped::Nothing);
     store.advance(step(&store, 1, vec![follower(READER, 11)])).await.unwrap();
-    assert_eq!(entries(&store, READER).await, [add(1, 5), Entry::forget(AUTHOR, 12)]);
+    assert_eq!(entries(&store, READER).await, [add(1, 5), Entry::forget(AUTHOR, 12, None)]);
 }
 
 pub(super) async fn each_of_several_follow_steps_at_once_acts_or_not_by_itself(store: Arc<dyn Inboxes>) {
@@ -56,7 +88,7 @@ pub(super) async fn each_of_several_follow_steps_at_once_acts_or_not_by_itself(s
     let at = |offset| EdgeStepped::Applied(Position { epoch: life(1), offset });
     let wants = [at(4), EdgeStepped::Overtaken, EdgeStepped::Nothing, at(5), at(6)];
     assert_eq!(store.step_edges(steps.clone()).await.unwrap(), wants);
-    let forget = |author, generation| Entry::forget(author, generation);
+    let forget = |author, generation| Entry::forget(author, generation, None);
     let mut wanted = vec![add(1, 5), forget(ann, 11), post(ann, 1), post(ann, 2), forget(cat, 12), forget(dan, 11)];
     assert_eq!(entries(&store, READER).await, wanted);
     // The step that was overtaken is read again, and comes alone.

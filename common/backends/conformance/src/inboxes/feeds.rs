@@ -88,7 +88,7 @@ pub(super) async fn i16_each_feed_of_a_reader_counts_forgets_takes_and_goes_by_i
     assert_eq!(store.take(take).await.unwrap(), Taken::Moved { head: head(2, 4), appended: 1 });
     let stands = [store.stand(KEY).await.unwrap(), store.stand(named(READER)).await.unwrap()];
     assert_eq!(stands.map(|stand| stand.unwrap().taken), [nothing, next]);
-    assert_eq!(log(&store, KEY).await, [add(1, 5), Entry::forget(AUTHOR, 12), add(1, 12)]);
+    assert_eq!(log(&store, KEY).await, [add(1, 5), Entry::forget(AUTHOR, 12, None), add(1, 12)]);
     assert_eq!(store.counts().await.unwrap().inboxes, 2);
 
     store.discard(KEY).await.unwrap();

@@ -271,7 +271,9 @@ fn step_edge(state: &mut State, buckets: u16, step: EdgeStep) -> EdgeStepped {
     if !known && inbox.marks.values().filter(is_taken).count() >= MARKS_MAX {
         return EdgeStepped::Full;
     }
-    inbox.log.push(Entry::forget(step.author, step.generation));
+    let forget = step.forget();
+    inbox.floor = inbox.floor.max(forget.floor());
+    inbox.log.push(forget);
     inbox.log.extend(step.adds);
     inbox.marks.insert(step.author, Mark::Taken(step.generation));
     EdgeStepped::Applied(inbox.head())

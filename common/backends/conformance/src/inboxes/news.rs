@@ -162,7 +162,7 @@ pub(super) async fn i10_a_forget_leaves_what_is_addressed_to_the_reader(store: A
     store.take(take(1, marks(0, 0), marks(0, 3), addressed.to_vec())).await.unwrap();
     store.step_edge(edge(12, false, Progress::default(), vec![])).await.unwrap();
     let [one, two, three] = addressed;
-    let wants = [add(900_000, 5), one, two, three, Entry::forget(AUTHOR, 12)];
+    let wants = [add(900_000, 5), one, two, three, Entry::forget(AUTHOR, 12, None)];
     assert_eq!(entries(&store, READER).await, wants);
     let other = (1..=2000).map(|n| Entry { author: UserNo(8), ..add(n, 5) }).collect();
     assert_eq!(store.take(take(1, marks(0, 3), marks(2000, 3), other)).await.unwrap(), moved(1, 2005, 2000));

@@ -139,7 +139,16 @@ impl Schedule {
         let (generation, on) = (1 + self.below(40), self.below(3) > 0);
         let count = if on { self.below(100) } else { 0 };
         let adds = self.adds(author, generation, count);
-        EdgeStep { key, author, generation, on, expected, adds }
+        let floor = if self.below(4) == 0 { Some(self.floor()) } else { None };
+        EdgeStep { key, author, generation, on, expected, adds, floor }
+    }
+
+    /// Mostly a low one, so that the next is often above it; of both signs.
+    fn floor(&mut self) -> DisplayKey {
+        const MOST: i64 = (1 << 53) - 1;
+        let rank = [-MOST, -(1 << 40), -1, 0, self.below(1 << 40) as i64][self.below(5) as usize];
+        let item = [0, 1, 1 << 31, 1 << 32, u64::MAX][self.below(5) as usize];
+        DisplayKey { rank, item: ItemId(item) }
     }
 
     async fn take(&mut self, store: &dyn Inboxes, naive: &Naive) {

@@ -137,7 +137,7 @@ fn with_what_follows(ledger: &mut Ledger<'_, '_>, ask: &Ask, rules: &Rules) -> R
 /// Carries out one operation. An error fails the whole call, a refusal only this operation.
 fn one(ledger: &mut Ledger<'_, '_>, ask: &Ask) -> Result<Refusal> {
     loop {
-        match decide(&ledger.rows, ask, ledger.setup.pull_above) {
+        match decide(&ledger.rows, ask, ledger.setup.policy) {
             Ok(plan) => {
                 ledger.rows.apply(&plan);
                 store::all(ledger, &plan)?;

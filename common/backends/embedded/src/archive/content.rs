@@ -1,16 +1,18 @@
 //! Which adds a feed shows according to the Archive alone: for a follow step, a rebuild and deep pages.
 //!
 //! ```text
-//!   an author's outbox   1 ─────── low ─────── past ─────────── cut ────── head
-//!                            not    │ backfill   │  since followed │  push will bring it
-//!                            shown  └────────────┴─────────────────┘
-//!                                   those that live now are shown
+//!   an author's outbox   1 ─────── low ─────── past ─── from ──────── cut ────── head
+//!                            not    │ backfill   │ long   │  since     │  push will bring it
+//!                            shown  │            │ past   │  followed  │
+//!                                   └────────────┴────────┴────────────┘
+//!                                      those that live now are shown
 //! ```
 //!
-//! `past` is the author's head at the follow, or an earlier place if the follow was imported. `low` is the oldest of the
-//! newest `backfill` adds that stood in the outbox at `past`. All that it depends on lies at or below `past`, so it
-//! never changes and is remembered. If a reader follows an author only because everyone does, nothing at or below `past`
-//! is shown. All of this concerns one feed: an author's adds to other feeds are not shown,
+//! `from` is the author's head at the follow. `past` is `from`, or an earlier place if the follow was imported, or 0 if
+//! it shows the whole past. Of a long past, which is all from `past` to `from`, a follow step brings only the newest.
+//! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `past`. All that it depends on lies at
+//! or below `past`, so it never changes and is remembered. If a reader follows an author only because everyone does,
+//! nothing at or below `past` is shown. All of this concerns one feed: an author's adds to other feeds are not shown,
 //! counted or read.
 //!
 //! Nothing here reads an author's whole outbox. Outbox order is read from `low` up; display order is read downwards
@@ -81,14 +83,36 @@ impl Contents {
         let row = people::held(view, reader, author)?;
         let (edge, quiet) = (row.held.edge(), row.quiet);
         if !edge.on {
-            return Ok(EdgeState { edge, adds: vec![], quiet });
+            return Ok(EdgeState { edge, adds: vec![], floor: None, quiet });
         }
-        let low = self.low(view, list, row.held, backfill)?;
+        let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
+        let mut adds = self.since(view, (reader, list), (row.held, &outbox), cut, backfill)?;
+        if adds.len() > EDGE_ADDS_MAX {
+            return Ok(EdgeState { edge, adds, floor: None, quiet });
+        }
+        let past = Span { list, generation: edge.generation, low: row.held.past().saturating_add(1), high: edge.from };
+        let (newest, floor) = newest_of(view, (past, &outbox), reader, backfill)?;
+        adds.extend(newest);
+        adds.sort_unstable_by_key(|add| add.outbox_seq);
+        Ok(EdgeState { edge, adds, floor, quiet })
+    }
+
+    /// What an edge that is on shows but for a long past, in outbox order; of too many adds, only the first.
+    fn since(
+        &self,
+        view: &View,
+        (reader, list): (UserNo, AuthorFeed),
+        (held, outbox): (Held, &AuthorRow),
+        cut: Cut,
+        backfill: usize,
+    ) -> Result<Vec<FeedAdd>> {
+        let (edge, past, AuthorFeed { feed, author }) = (held.edge(), held.past(), list);
+        let low = self.low(view, list, held, backfill)?;
         let pushed = cut.progress.cut_for(reader).max(edge.from);
-        let has_pulls = view.get::<Authors>(&author)?.is_some_and(|row| row.last_pull > 0);
-        let end = if has_pulls { OutboxSeq::MAX } else { pushed };
+        let end = if outbox.last_pull > 0 { OutboxSeq::MAX } else { pushed };
         let (own, mut adds) = (author == reader, vec![]);
-        for row in view.scan::<Adds>((list, low)..=(list, end)) {
+        let since = view.scan::<Adds>((list, edge.from.saturating_add(1))..=(list, end));
+        for row in view.scan::<Adds>((list, low)..=(list, past)).chain(since) {
             let ((_, outbox_seq), add) = row?;
             let AddRow { key, route, pull_seq, .. } = add;
             let record = Record { seq: outbox_seq, op: Op::Add, route, feed, key };
@@ -104,7 +128,7 @@ impl Contents {
                 }
             }
         }
-        Ok(EdgeState { edge, adds, quiet })
+        Ok(adds)
     }
 
     /// The content of a rebuilt inbox: its newest `limit` adds, and how far they reach.
@@ -137,7 +161,8 @@ impl Contents {
         let span = |(author, EdgeRow { held, .. })| {
             let list = AuthorFeed { feed: key.feed, author };
             let low = self.low(view, list, held, backfill)?;
-            Ok((Span { list, generation: held.generation, low }, view.get::<Authors>(&author)?.unwrap_or_default()))
+            let span = Span { list, generation: held.generation, low, high: OutboxSeq::MAX };
+            Ok((span, view.get::<Authors>(&author)?.unwrap_or_default()))
         };
         people::edges(view, key.reader)?.into_iter().map(span).collect()
     }
@@ -166,6 +191,27 @@ fn newest(view: &View, spans: Vec<(Span, AuthorRow)>, to: Option<InboxKey>, belo
     Ok(adds)
 }
 
+/// The newest adds of a span that the reader sees, at most `limit`, and the key of the next one.
+fn newest_of(
+    view: &View,
+    (span, outbox): (Span, &AuthorRow),
+    reader: UserNo,
+    limit: usize,
+) -> Result<(Vec<FeedAdd>, Option<DisplayKey>)> {
+    let mut merge = Newest::default();
+    if span.low <= span.high {
+        merge.open(view, span, outbox, (Some(reader), Below::newest(limit)))?;
+    }
+    let mut adds = vec![];
+    while let Some(add) = merge.next(view)? {
+        if adds.len() == limit {
+            return Ok((adds, Some(add.key)));
+        }
+        adds.push(add);
+    }
+    Ok((adds, None))
+}
+
 /// An author's living items of one feed, strictly below `before`, newest first.
 pub(super) fn profile(
     view: &View,
@@ -175,7 +221,7 @@ pub(super) fn profile(
     limit: usize,
 ) -> Result<Vec<DisplayKey>> {
     let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
-    let everything = Span { list: AuthorFeed { feed, author }, generation: 0, low: 0 };
+    let everything = Span { list: AuthorFeed { feed, author }, generation: 0, low: 0, high: OutboxSeq::MAX };
     let below = Below { before, ..Below::newest(limit) };
     let adds = newest(view, vec![(everything, outbox)], None, below)?;
     Ok(adds.into_iter().map(|add| add.key).collect())

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-use feedgate_common::accept::Rows;
+use feedgate_common::accept::{Policy, Rows};
 use feedgate_common::announce::Announcement;
 use feedgate_common::error::Result;
 use feedgate_common::search::Mark;
@@ -27,8 +27,8 @@ use crate::view::{Read, Tx};
 pub(super) struct Setup {
     /// The number of buckets into which followers are laid out.
     pub(super) buckets: u16,
-    /// Authors of class `auto` with more followers than this are pulled.
-    pub(super) pull_above: u64,
+    /// What was decided about writes.
+    pub(super) policy: Policy,
 }
 
 /// The rows of one table as the transaction sees them.

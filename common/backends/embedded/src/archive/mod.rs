@@ -63,6 +63,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::accept::Ask;
+use feedgate_common::accept::Policy;
 use feedgate_common::archive::{
     self, ArchiveCounts, Author, Below, Content, DeadNotice, EdgeStates, Event, Events, FeedAdd, FeedState, Follow,
     Graph, Held, Items, Names, News, Note, Notice, Outbox, Outboxes, Outstanding, PullHead, PushDevice, PushDevices,
@@ -70,7 +71,6 @@ use feedgate_common::archive::{
     Written, may_be_foreign_id,
 };
 use feedgate_common::around::Viewer;
-use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::graph::Shield;
 use feedgate_common::notify::Rules;
@@ -106,7 +106,8 @@ use crate::{manifest, rows};
 /// More epochs than are given out between two writes of the manifest.
 const EPOCHS_LOST: u64 = 1 << 32;
 
-/// The Archive of one machine. Reads do not wait for writes.
+/// The Archive of one machine. Reads do not wait for writes. A clone is the same Archive.
+#[derive(Clone)]
 pub struct EmbeddedArchive {
     db: Arc<Database>,
     setup: Setup,
@@ -114,13 +115,13 @@ pub struct EmbeddedArchive {
     hot: Arc<HotItems>,
     contents: Arc<Contents>,
     runs: Arc<Runs>,
-    epochs: Epochs,
+    epochs: Arc<Epochs>,
     sweep: Arc<Sweep>,
     listeners: Arc<Listeners>,
     log: Arc<Log>,
     due_from: Arc<DueFrom>,
     /// Whether anything may be said of a user.
-    any_people: Any,
+    any_people: Arc<Any>,
     reactions: Arc<AroundItems>,
     comments: Arc<AroundItems>,
     /// Of what users are told.
@@ -160,18 +161,18 @@ impl EmbeddedArchive {
         });
         let listeners = Arc::new(Listeners::load(&*db.view()?)?);
         let log = Arc::new(Log::open(&*db.view()?, Kept::default())?);
-        let any_people = Any::of::<tables::People>(&*db.view()?)?;
+        let any_people = Arc::new(Any::of::<tables::People>(&*db.view()?)?);
         let reactions = Arc::new(reactions::known(&*db.view()?)?);
         let comments = Arc::new(comments::known(&*db.view()?)?);
         let any_search = Arc::new(Any::of::<tables::SearchState>(&*db.view()?)?);
         Ok(Self {
             db,
-            setup: Setup { buckets, pull_above: DEFAULT_PULL_ABOVE },
+            setup: Setup { buckets, policy: Policy::default() },
             users: Arc::default(),
             hot,
             contents: Arc::default(),
             runs: Arc::default(),
-            epochs: Epochs::default(),
+            epochs: Arc::default(),
             sweep: Arc::default(),
             listeners,
             log,
@@ -185,10 +186,17 @@ impl EmbeddedArchive {
         })
     }
 
+    /// This Archive, with other decisions about writes.
+    #[must_use]
+    pub fn with_policy(self, policy: Policy) -> Self {
+        Self { setup: Setup { policy, ..self.setup }, ..self }
+    }
+
     /// This Archive, with another number of followers above which an author of class `auto` is pulled.
     #[must_use]
     pub fn with_pull_above(self, pull_above: u64) -> Self {
-        Self { setup: Setup { pull_above, ..self.setup }, ..self }
+        let policy = Policy { pull_above, ..self.setup.policy };
+        self.with_policy(policy)
     }
 
     /// This Archive, with another time for which it keeps what other programs are told.

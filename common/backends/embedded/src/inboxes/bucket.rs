@@ -231,7 +231,8 @@ impl Bucket {
     fn edge(&mut self, step: &EdgeStep) -> EdgeStepped {
         let inbox = self.inboxes.get_mut(&step.key).expect("a step of an inbox that is missing was refused");
         inbox.set_mark(step.author, Mark::Taken(step.generation));
-        let forget = Entry::forget(step.author, step.generation);
+        let forget = step.forget();
+        inbox.floor = inbox.floor.max(forget.floor());
         let adds = if step.on { &step.adds[..] } else { &[] };
         let (_, head) = self.append(step.key, std::iter::once(forget).chain(adds.iter().copied()));
         EdgeStepped::Applied(head)

@@ -1,8 +1,8 @@
 //! One reader's log and what it has taken in: no IO, no lock.
 //!
 //! Invariants: only the oldest changes of a log are cut off, in the step that made it too long. That step raises
-//! `floor` to the greatest key of any cut add that still lived. At least [`KEEP`] changes stay. Marks and watermarks
-//! only grow (I10).
+//! `floor` to the greatest key of any cut add that still lived. A follow step raises it too. At least [`KEEP`] changes
+//! stay. Marks and watermarks only grow (I10).
 //!
 //! Size: 176 B, 16 more in the bucket's map, 16 per mark, and the packed changes.
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn i10_the_floor_rises_to_the_greatest_cut_add_that_still_lived() {
         use Op::{Add, Delete, Update};
-        let forget = Entry::forget(AUTHOR, 2);
+        let forget = Entry::forget(AUTHOR, 2, None);
         let cases: [(&[Entry], Entry, Option<u64>); 6] = [
             (&[change(Add, 5), change(Add, 6)], change(Update, 1), Some(5)),
             (&[change(Update, 5)], change(Update, 1), None),

@@ -11,7 +11,8 @@
 //! apply it again gives the same result. A `from` at or below `expected.done` means what 0 means and is written as 0.
 //! All records in a step are push records, so their route is not written.
 //!
-//! Each change of these bytes, or of what a step does, needs another [`FORMAT`](super::segment::FORMAT).
+//! Each change of these bytes, or of what a step does, needs another [`FORMAT`](super::segment::FORMAT). A new kind of
+//! step does not: a version that does not know it refuses the log.
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
@@ -33,6 +34,8 @@ const FINISH: u8 = 5;
 const DISCARD: u8 = 6;
 const TOUCH: u8 = 7;
 const EXPIRE: u8 = 8;
+/// As [`EDGES`], and each step has a floor or says that it has none.
+const EDGES_WITH_FLOORS: u8 = 9;
 
 /// The bucket to which a step belongs.
 pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
@@ -97,7 +100,8 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
     let bucket = take_bucket(bytes, buckets)?;
     let step = match take_byte(bytes)? {
         ADVANCE => Step::Advance(take_advance(bytes, bucket, buckets)?),
-        EDGES => Step::Edges(take_edges(bytes)?),
+        EDGES => Step::Edges(take_edges(bytes, false)?),
+        EDGES_WITH_FLOORS => Step::Edges(take_edges(bytes, true)?),
         TAKE => Step::Take(take_take(bytes)?),
         BEGIN => Step::Begin { key: take_key(bytes)?, placeholder: Epoch(take(bytes)?) },
         FINISH => Step::Finish(take_build(bytes)?),
@@ -175,7 +179,8 @@ fn take_advance(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<Advan
 }
 
 fn put_edges(out: &mut Vec<u8>, steps: &[EdgeStep]) {
-    out.push(EDGES);
+    let with_floors = steps.iter().any(|step| step.floor.is_some());
+    out.push(if with_floors { EDGES_WITH_FLOORS } else { EDGES });
     put_key(out, steps[0].key);
     put(out, steps.len() as u64);
     for step in steps {
@@ -185,17 +190,22 @@ fn put_edges(out: &mut Vec<u8>, steps: &[EdgeStep]) {
         put_progress(out, step.expected.progress);
         put(out, step.expected.pull);
         put_entries(out, &step.adds);
+        if with_floors {
+            put_floor(out, step.floor);
+        }
     }
 }
 
 /// Reads the steps of edges of one inbox; `None` if there is none.
-fn take_edges(bytes: &mut &[u8]) -> Option<Vec<EdgeStep>> {
+fn take_edges(bytes: &mut &[u8], with_floors: bool) -> Option<Vec<EdgeStep>> {
     let (key, count) = (take_key(bytes)?, take(bytes)?);
     let mut steps = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
     for _ in 0..count {
         let (author, generation, on) = (UserNo(take_u32(bytes)?), take(bytes)?, take_byte(bytes)? != 0);
         let expected = Cut { progress: take_progress(bytes)?, pull: take(bytes)? };
-        steps.push(EdgeStep { key, author, generation, on, expected, adds: take_entries(bytes)? });
+        let adds = take_entries(bytes)?;
+        let floor = if with_floors { take_floor(bytes)? } else { None };
+        steps.push(EdgeStep { key, author, generation, on, expected, adds, floor });
     }
     (!steps.is_empty()).then_some(steps)
 }
@@ -373,12 +383,12 @@ mod tests {
     #[test]
     fn every_other_step_comes_back() {
         let key = InboxKey { reader: UserNo(5), feed: FeedId(2) };
-        let adds = vec![Entry::of(&record(4), UserNo(7), 9), Entry::forget(UserNo(7), 10)];
+        let adds = vec![Entry::of(&record(4), UserNo(7), 9), Entry::forget(UserNo(7), 10, None)];
         let far = DisplayKey { rank: -1, item: ItemId(u64::MAX) };
         let floor = Some(far);
         let progress = Progress { done: 3, last: Some(UserNo(u32::MAX)) };
         let (expected, taken) = (Cut { progress, pull: 300 }, Watermarks { pull: u64::MAX, direct: 2 });
-        let edge = |on| EdgeStep { key, author: UserNo(7), generation: 9, on, expected, adds: adds.clone() };
+        let edge = |on| EdgeStep { key, author: UserNo(7), generation: 9, on, expected, adds: adds.clone(), floor };
         let take = |entries| {
             let (epoch, expected) = (Epoch(u64::MAX), Watermarks { pull: 1 << 40, direct: 0 });
             Step::Take(Take { key, epoch, expected, next: taken, entries, counter: 12 })
@@ -401,7 +411,8 @@ mod tests {
         let steps = [
             Step::Edges(vec![edge(true)]),
             Step::Edges(vec![edge(false)]),
-            Step::Edges(vec![edge(false), EdgeStep { author: UserNo(u32::MAX), ..edge(true) }]),
+            Step::Edges(vec![edge(false), EdgeStep { author: UserNo(u32::MAX), floor: None, ..edge(true) }]),
+            Step::Edges(vec![EdgeStep { floor: None, ..edge(true) }]),
             Step::Begin { key, placeholder: Epoch(u64::MAX) },
             build(adds.clone(), floor, vec![], 0),
             build(vec![], None, vec![(UserNo(9), 4)], 0),

@@ -1,13 +1,15 @@
 //! Which adds a feed shows according to the Archive alone: for a follow step, a rebuild and deep pages.
 //!
 //! ```text
-//!   an author's outbox   1 ─────── low ─────── past ─────────── cut ────── head
-//!                            not    │ backfill   │  since followed │  push or pull will bring it
-//!                            shown  └────────────┴─────────────────┘
-//!                                   those that live now are shown
+//!   an author's outbox   1 ─────── low ─────── past ─── from ──────── cut ────── head
+//!                            not    │ backfill   │ long   │  since     │  push or pull will bring it
+//!                            shown  │            │ past   │  followed  │
+//!                                   └────────────┴────────┴────────────┘
+//!                                      those that live now are shown
 //! ```
 //!
-//! `past` is the author's head at the follow, or an earlier place if the follow was imported. `low` is the oldest of
+//! `from` is the author's head at the follow. `past` is `from`, or an earlier place if the follow was imported, or 0 if
+//! it shows the whole past. Of a long past a follow step brings only the newest (see `long.rs`). `low` is the oldest of
 //! the newest `backfill` adds that stood in the outbox at `past`. Nothing here reads an author's whole outbox: outbox
 //! order is read from `low` up, display order downwards until enough is found or the span ends.
 //!
@@ -20,6 +22,7 @@ use feedgate_common::{DisplayKey, FeedId, InboxKey, OutboxSeq, Progress, PullSeq
 use sqlx::PgConnection;
 
 use super::graph;
+use super::long::{self, LongPast};
 use super::merge::{Sources, newest};
 use super::span::{EdgeOn, Low, Lows, Span};
 use crate::rows;
@@ -42,8 +45,8 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
-/// The living adds of each span, in outbox order. Of adds above `from`, only those that push or pull has already
-/// passed; of narrowed ones, only those whose audience has the reader, and the reader's own.
+/// The living adds from `low` on, in outbox order. Of adds above `from`, only those that push or pull has already passed;
+/// of narrowed ones, only those whose audience has the reader, and the reader's own.
 const ADDS: &str = "
 SELECT asked.n, adds.seq, adds.rank, adds.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
@@ -104,7 +107,10 @@ pub(crate) async fn edge_states(
         asked.truncate(of_feed.len());
         adds.push(of_feed);
     }
-    let state = |(adds, held): (Vec<FeedAdd>, &graph::Held)| EdgeState { edge: held.edge, adds, quiet: held.quiet };
+    let state = |((adds, floor), held): (Brought, &graph::Held)| {
+        let &graph::Held { edge, quiet, .. } = held;
+        EdgeState { edge, adds, floor, quiet }
+    };
     let states = adds.into_iter().map(|adds| adds.into_iter().take(asked.len()).zip(&held).map(state).collect());
     Ok(EdgeStates { edges: asked.iter().map(|asked| asked.edge).collect(), feeds, states: states.collect() })
 }
@@ -117,66 +123,88 @@ struct Asked {
     pushed: OutboxSeq,
 }
 
-/// The adds that the first of these edges show, as many edges as show at most [`EDGE_ADDS_MAX`] adds together, but at
-/// least one. If that one shows more, the answer has one add more than this.
+impl Asked {
+    /// Whether the edge shows all from a place before `from` on.
+    fn has_long_past(&self) -> bool {
+        self.shown.past < self.edge.from
+    }
+}
+
+/// What a step brings of an edge, in outbox order, and the floor that it raises.
+type Brought = (Vec<FeedAdd>, Option<DisplayKey>);
+
+/// The adds that a step brings of the first of these edges, as many edges as bring at most [`EDGE_ADDS_MAX`]
+/// adds together, but at least one. If that one brings more, the answer has one add more than this, or some.
 async fn adds_of(
     connection: &mut PgConnection,
     lows: &Lows,
     (key, pull): (InboxKey, PullSeq),
     asked: &[Asked],
-) -> sqlx::Result<Vec<Vec<FeedAdd>>> {
+) -> sqlx::Result<Vec<Brought>> {
     let (mut all, mut room, mut at_once) = (Vec::with_capacity(asked.len()), EDGE_ADDS_MAX + 1, EDGES_AT_FIRST);
     while all.len() < asked.len() {
         let some = &asked[all.len()..asked.len().min(all.len() + at_once)];
-        for adds in adds_of_some(&mut *connection, lows, (key, pull), some, room).await? {
-            if adds.len() >= room {
+        for brought in adds_of_some(&mut *connection, lows, (key, pull), some, room).await? {
+            let adds = brought.0.len();
+            if adds >= room {
                 // These adds are too many, and perhaps they are cut off.
                 if all.is_empty() {
-                    all.push(adds);
+                    all.push(brought);
                 }
                 return Ok(all);
             }
-            room -= adds.len();
-            all.push(adds);
+            room -= adds;
+            all.push(brought);
         }
         at_once = EDGES_AT_MOST.min(2 * at_once);
     }
     Ok(all)
 }
 
-/// The first `limit` adds that each of these edges shows.
+/// What a step brings of each of these edges; of what is not of a long past, the first `limit` adds.
 async fn adds_of_some(
     connection: &mut PgConnection,
     lows: &Lows,
     (InboxKey { reader, feed }, pull): (InboxKey, PullSeq),
     some: &[Asked],
     limit: usize,
-) -> sqlx::Result<Vec<Vec<FeedAdd>>> {
-    let mut all = vec![vec![]; some.len()];
+) -> sqlx::Result<Vec<Brought>> {
+    let mut all = vec![Brought::default(); some.len()];
     let on: Vec<usize> = (0..some.len()).filter(|&at| some[at].edge.on).collect();
     if on.is_empty() {
         return Ok(all);
     }
     let shown: Vec<EdgeOn> = on.iter().map(|&at| some[at].shown).collect();
     let lows = lows.of(&mut *connection, feed, &shown).await?;
+    // What an edge with a long past shows up to `from` is read by itself.
+    let low = |(&at, low): (&usize, Low)| if some[at].has_long_past() { some[at].edge.from + 1 } else { low.seq };
+    let lows: Vec<i64> = on.iter().zip(lows).map(|from| rows::count(low(from))).collect();
     let column =
         |of: &dyn Fn(&Asked) -> OutboxSeq| -> Vec<i64> { on.iter().map(|&at| rows::count(of(&some[at]))).collect() };
     let mut read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(ADDS)
         .bind(shown.iter().map(|shown| rows::user(shown.author)).collect::<Vec<i32>>())
-        .bind(lows.iter().map(|low| rows::count(low.seq)).collect::<Vec<i64>>())
+        .bind(lows)
         .bind(column(&|asked| asked.edge.from))
         .bind(column(&|asked| asked.pushed))
         .bind(rows::count(pull))
         .bind(rows::limit(limit))
         .bind(rows::feed(feed))
         .bind(rows::user(reader))
-        .fetch_all(connection)
+        .fetch_all(&mut *connection)
         .await?;
     read.sort_unstable();
     for (n, seq, rank, item) in read {
         let at = on[n as usize - 1];
         let EdgeOn { author, generation, .. } = some[at].shown;
-        all[at].push(FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) });
+        let add = FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) };
+        all[at].0.push(add);
+    }
+    let long = on.iter().filter(|&&at| some[at].has_long_past());
+    let pasts: Vec<LongPast> = long.map(|&at| LongPast::of(at, &some[at].shown, some[at].edge.from)).collect();
+    for (at, old, floor) in long::adds(connection, InboxKey { reader, feed }, &pasts).await? {
+        let (adds, at_floor) = &mut all[at];
+        adds.splice(..0, old);
+        *at_floor = floor;
     }
     Ok(all)
 }

@@ -6,6 +6,7 @@ pub(crate) mod export;
 pub(crate) mod graph;
 pub(crate) mod items;
 pub(crate) mod lists;
+mod long;
 mod merge;
 mod news;
 pub(crate) mod push;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use compact_str::CompactString;
-use feedgate_common::accept::{self, Ask, Change, Need, Plan, RetryRow, Rows, Stop};
+use feedgate_common::accept::{self, Ask, Change, Need, Plan, Policy, RetryRow, Rows, Stop};
 use feedgate_common::announce::Announcement;
 use feedgate_common::archive::{Publish, Written};
 use feedgate_common::error::StoreError;
@@ -117,9 +117,9 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// Decides the next write of the call, and keeps what it changes.
-    pub(super) fn take(&mut self, ask: &'a Ask, pull_above: u64) -> Result<Written, Stop> {
+    pub(super) fn take(&mut self, ask: &'a Ask, policy: Policy) -> Result<Written, Stop> {
         loop {
-            match accept::decide(&self.rows, ask, pull_above) {
+            match accept::decide(&self.rows, ask, policy) {
                 Ok(plan) => {
                     for change in &plan.changes {
                         self.note(&plan, change);

@@ -36,7 +36,7 @@ mod sweep;
 
 use std::collections::HashMap;
 
-use feedgate_common::accept::{Ask, Need, Refusal, Stop};
+use feedgate_common::accept::{Ask, Need, Policy, Refusal, Stop};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::notify::Rules;
 use feedgate_common::{UserId, UserNo};
@@ -63,8 +63,8 @@ type Answers = Vec<Refusal>;
 pub(crate) struct Settings {
     /// The number of buckets into which the index of followers divides readers.
     pub(crate) buckets: u16,
-    /// Authors of class `auto` with more followers than this are pulled.
-    pub(crate) pull_above: u64,
+    /// What was decided about writes.
+    pub(crate) policy: Policy,
 }
 
 /// The numbers of the users whom the operations name; `None` if the name has no number yet.
@@ -136,7 +136,7 @@ async fn carry_out(
     load::all(connection, &mut batch, asks, edited, &concerned).await?;
     let (mut answers, mut needed): (Answers, _) = (Vec::with_capacity(asks.len()), vec![]);
     for ask in asks {
-        match batch.take(ask, settings.pull_above) {
+        match batch.take(ask, settings.policy) {
             Ok(answer) => answers.push(Ok(answer)),
             Err(Stop::Needs(needs)) => needed.extend(needs),
             Err(Stop::Refused(refused)) => answers.push(Err(refused)),
@@ -147,7 +147,7 @@ async fn carry_out(
         return Ok(Err(needed));
     }
     follows = notify::what_follows(&mut batch, asks, &answers, rules)?;
-    for (nth, reader) in follows.take(&mut batch, settings.pull_above)? {
+    for (nth, reader) in follows.take(&mut batch, settings.policy)? {
         answers[nth].iter_mut().for_each(|answer| answer.add_told(&[reader]));
     }
     store::all(connection, &batch, settings.buckets).await?;

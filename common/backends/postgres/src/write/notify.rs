@@ -11,7 +11,7 @@
 //!   many items does not wait.
 
 use compact_str::CompactString;
-use feedgate_common::accept::{Ask, Refusal, Rows, Stop, gather};
+use feedgate_common::accept::{Ask, Policy, Refusal, Rows, Stop, gather};
 use feedgate_common::archive::{Publish, Write};
 use feedgate_common::notify::lines::Then;
 use feedgate_common::notify::{Notification, Rules};
@@ -51,11 +51,11 @@ impl Follows {
     pub(super) fn take<'a>(
         &'a self,
         batch: &mut Batch<'a>,
-        pull_above: u64,
+        policy: Policy,
     ) -> sqlx::Result<impl Iterator<Item = (usize, UserNo)> + use<>> {
         let mut told = self.told.clone();
         for (cause, ask) in &self.asks {
-            match batch.take(ask, pull_above) {
+            match batch.take(ask, policy) {
                 Ok(done) => {
                     told.extend(cause.iter().flat_map(|nth| done.addressed().iter().map(|reader| (*nth, *reader))));
                 }
@@ -149,7 +149,7 @@ pub(crate) async fn follow(
     let mut batch = Batch::default();
     load::notifications(connection, &mut batch, &concerned).await?;
     follows = Follows::of(&mut batch.rows, writes.into_iter().enumerate().collect(), now)?;
-    for (nth, reader) in follows.take(&mut batch, settings.pull_above)? {
+    for (nth, reader) in follows.take(&mut batch, settings.policy)? {
         told[nth].push(reader);
     }
     store::all(connection, &batch, settings.buckets).await?;

@@ -4,6 +4,7 @@
 
 use std::sync::OnceLock;
 
+use feedgate_common::accept::Policy;
 use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::{Body, UserId};
@@ -25,7 +26,8 @@ pub(crate) async fn open(url: &str) -> PostgresArchive {
 
 /// An Archive laid out for 16 buckets, with this pull threshold.
 pub(crate) async fn open_with(url: &str, pull_above: u64) -> PostgresArchive {
-    let options = Options { buckets: 16, pull_above, ..Options::default() };
+    let policy = Policy { pull_above, ..Policy::default() };
+    let options = Options { buckets: 16, policy, ..Options::default() };
     PostgresArchive::connect(url, options).await.unwrap()
 }
 

@@ -119,6 +119,12 @@ pub(super) fn watermarks(of: Watermarks) -> Result<Vec<u8>> {
     Ok([pull_watermark(of.pull)?, seven(of.direct)?].concat())
 }
 
+/// A floor as headers have it, in 17 bytes.
+pub(super) fn floor_bytes(floor: Option<DisplayKey>) -> Vec<u8> {
+    let DisplayKey { rank, item } = floor.unwrap_or(START);
+    [&[u8::from(floor.is_some())][..], &rank.to_le_bytes(), &item.0.to_le_bytes()].concat()
+}
+
 /// A number as headers have it.
 fn seven(n: u64) -> Result<Vec<u8>> {
     Ok(number(n)?.to_le_bytes()[..7].to_vec())
@@ -151,10 +157,7 @@ impl Header {
             bytes.extend(seven(n)?);
         }
         bytes.extend(watermarks(self.taken)?);
-        let floor = self.floor.unwrap_or(START);
-        bytes.push(self.floor.is_some().into());
-        bytes.extend(floor.rank.to_le_bytes());
-        bytes.extend(floor.item.0.to_le_bytes());
+        bytes.extend(floor_bytes(self.floor));
         bytes.extend(&self.marks);
         Ok(bytes)
     }

@@ -34,15 +34,15 @@ use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, KEEP, Log, Numbered, Read, Stand, Take, Taken,
     floor_of_cut,
 };
-use feedgate_common::{Bucket, Entry, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
+use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
 use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 
 use crate::Link;
 use batch::by_bucket;
 use layout::{
-    Header, entry_bytes, entry_of, field, layout, mark_author, mark_generation, marks, number, placeholder,
-    progress_text, pull_watermark,
+    Header, entry_bytes, entry_of, field, floor_bytes, layout, mark_author, mark_generation, marks, number,
+    placeholder, progress_text, pull_watermark,
 };
 use push::Push;
 use scripts::Scripts;
@@ -137,8 +137,10 @@ impl Inboxes for RedisInboxes {
             arguments.push(mark_author(step.author).to_vec());
             arguments.push(step.generation.to_string().into_bytes());
             arguments.push(mark_generation(step.generation)?);
+            let forget = step.forget();
+            arguments.push(floor_bytes(forget.floor()));
             arguments.push((1 + adds.len()).to_string().into_bytes());
-            arguments.push(entry_bytes(&Entry::forget(step.author, step.generation)));
+            arguments.push(entry_bytes(&forget));
             arguments.extend(adds.iter().map(entry_bytes));
         }
         let mut reply = self.on_inbox(&self.scripts.edges, key, arguments).await?;

@@ -40,7 +40,15 @@ async fn every_step_keeps_the_time_and_a_touch_only_puts_it_off() {
     push(&*store, &[READER]).await;
     take_in(&*store, epoch, 0, 1).await;
     let cut = Cut { progress: progress(&*store, READER.bucket(BUCKETS)).await, pull: 1 };
-    let follow = EdgeStep { key: KEY, author: AUTHOR, generation: 11, on: true, expected: cut, adds: vec![entry(1)] };
+    let follow = EdgeStep {
+        key: KEY,
+        author: AUTHOR,
+        generation: 11,
+        on: true,
+        expected: cut,
+        adds: vec![entry(1)],
+        floor: None,
+    };
     assert!(matches!(store.step_edge(follow).await.unwrap(), EdgeStepped::Applied(_)));
     assert_eq!(expires(&redis, PLACE), later);
     let before = store.log(KEY).await.unwrap().unwrap();

@@ -152,9 +152,20 @@ public final class Feed {
             case "add" -> { if (bottom == null || NEWEST_FIRST.compare(item, bottom) <= 0) keep(item); }
             case "update" -> { if (items.containsKey(item.get("id").getAsString())) keep(withAround(item)); }
             case "delete" -> items.remove(change.get("item_id").getAsString());
-            case "forget" -> items.values().removeIf(one -> one.get("author").equals(change.get("author")) && !one.has("direct"));
+            case "forget" -> {
+                items.values().removeIf(one -> one.get("author").equals(change.get("author")) && !one.has("direct"));
+                JsonObject floor = change.getAsJsonObject("floor");
+                if (floor != null && (bottom == null || NEWEST_FIRST.compare(floor, bottom) <= 0)) cut(floor, change.get("next").getAsString());
+            }
             default -> throw new IllegalArgumentException("a change has op add, update, delete, forget or behind, not " + change.get("op"));
         }
+    }
+
+    /** Ends the loaded stretch above `floor`; the page of `following` goes on with it. */
+    private void cut(JsonObject floor, String following) {
+        items.values().removeIf(one -> NEWEST_FIRST.compare(floor, one) <= 0);
+        bottom = floor;
+        next = following;
     }
 
     /** The item of a pushed change, with what the last page said around it. */

@@ -4,6 +4,7 @@ use feedgate_common::archive::{Archive, Audience, Publish, Refused, Write, Writt
 use feedgate_common::audience::Narrowed;
 use feedgate_common::change::{Class, Route, route_of};
 use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::import::{Import, Place};
 use feedgate_common::{DisplayKey, Entry, FeedId, Millis, Op, Record, UserNo};
 
 use super::super::{OneEdge, delete, edit, follow, move_to, post, unfollow, user, write_at};
@@ -57,6 +58,8 @@ impl World<'_> {
             Step::Move(which, offset) => self.move_to(which % self.naive.items.len(), offset, now).await,
             Step::Delete(which) => self.delete(which % self.naive.items.len(), now).await,
             Step::Follow(who, whom) => self.follow((who, whom), true, now).await,
+            Step::FollowAll(who, whom) if who % USERS == whom % USERS => {}
+            Step::FollowAll(who, whom) => self.follow_all((who, whom), now).await,
             Step::Unfollow(who, whom) => self.follow((who, whom), false, now).await,
             Step::OwnPosts(who, on) => self.own_posts(who, on, now).await,
             Step::Shield(who, whom, ..) if who % USERS == whom % USERS => {}
@@ -216,6 +219,26 @@ impl World<'_> {
         assert_eq!(answer, Ok(Written::Edge { reader: author, author, edge, fresh, told: vec![] }));
     }
 
+    /// A follow with its whole past is stored as an imported follow from the start is.
+    async fn follow_all(&mut self, (who, whom): (usize, usize), now: Millis) {
+        let pair = (self.no(who), self.no(whom));
+        let (reader, author) = (user(&name(who)), user(&name(whom)));
+        let line = Import::Follow { reader, author, since: now, from: Place::Start };
+        let answer = write_at(self.archive, Write::Import(line), now).await;
+        let Ok(Written::Edge { edge, fresh, .. }) = answer else { panic!("{answer:?}") };
+        let held = self.held(pair.0, pair.1, now);
+        let was = self.naive.held.get(&pair).is_some_and(|held| held.follows);
+        assert_eq!(
+            fresh,
+            !was && self.naive.edge(pair.0, pair.1).generation == 0,
+            "an edge that changed is left as it is"
+        );
+        if fresh {
+            self.keep_anew(pair, Held { follows: true, since: now, ..held }).await;
+        }
+        assert_eq!(edge, self.naive.edge(pair.0, pair.1));
+    }
+
     async fn shield(&mut self, (who, whom): (usize, usize), shield: Shield, up: bool, now: Millis) {
         let (one, other) = (self.no(who), self.no(whom));
         let ask = Write::Shield { user: user(&name(who)), other: user(&name(whom)), shield, up };
@@ -243,15 +266,29 @@ impl World<'_> {
     }
 
     /// Keeps the new state of an edge. Only its generation is taken from the Archive, which chooses it.
-    async fn keep(&mut self, (reader, author): (UserNo, UserNo), held: Held) {
+    async fn keep(&mut self, pair: (UserNo, UserNo), held: Held) {
+        let before = self.naive.edge(pair.0, pair.1);
+        self.keep_edge(pair, held, held.on() != before.on).await;
+    }
+
+    /// Keeps the new state of an edge whose effect begins with it, and which shows all from the first record on.
+    async fn keep_anew(&mut self, pair: (UserNo, UserNo), held: Held) {
+        self.keep_edge(pair, held, held.on()).await;
+        if held.on() {
+            self.naive.whole.insert(pair);
+        }
+    }
+
+    async fn keep_edge(&mut self, (reader, author): (UserNo, UserNo), held: Held, changes: bool) {
         let before = self.naive.edge(reader, author);
         let edge = self.archive.edge(reader, author).await.expect("the archive works");
         self.naive.held.insert((reader, author), held);
         self.naive.edges.insert((reader, author), edge);
-        if held.on() == before.on {
+        if !changes {
             return assert_eq!(edge, before, "the effect is the same, and so is the edge");
         }
         assert_eq!(edge.on, held.on());
+        self.naive.whole.remove(&(reader, author));
         let of_reader = self.naive.edges.iter().filter(|((who, whom), _)| *who == reader && *whom != author);
         let newest = of_reader.map(|(_, edge)| edge.generation).max().unwrap_or(0);
         assert!(edge.generation > before.generation.max(newest), "a change takes the reader's next number");

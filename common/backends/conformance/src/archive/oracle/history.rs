@@ -26,6 +26,8 @@ pub enum Step {
     Delete(usize),
     /// A user follows another, or is refused to follow themself.
     Follow(usize, usize),
+    /// A user follows another from the first item on, if the two have no edge yet.
+    FollowAll(usize, usize),
     /// A user no longer follows another.
     Unfollow(usize, usize),
     /// The items of a user stand in the user's own feed, or no more.
@@ -60,7 +62,7 @@ impl History {
             (state >> 33) % sides
         };
         let mut step = || {
-            let (what, who, whom) = (roll(24), roll(100) as usize, roll(100) as usize);
+            let (what, who, whom) = (roll(26), roll(100) as usize, roll(100) as usize);
             // Half of the items go to the main feed.
             let feed = [0, 0, 1, 2][whom / 16 % 4];
             match what {
@@ -81,6 +83,7 @@ impl History {
                     Step::Classify(who, classes[roll(5) as usize])
                 }
                 20..22 => Step::OwnPosts(who, whom % 3 > 0),
+                22..24 => Step::FollowAll(who, whom),
                 _ => Step::Move(who, roll(9) as i64 * 10 - 40),
             }
         };

@@ -6,7 +6,7 @@
 //! Archive does, and has nothing else of an Archive.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use feedgate_common::archive::{Author, Edge, FeedAdd};
 use feedgate_common::change::{Class, Route};
@@ -58,6 +58,8 @@ pub(super) struct Naive {
     pub(super) held: HashMap<(UserNo, UserNo), Held>,
     /// The edges that the Archive has answered for those in `held`. Only their generations cannot be computed here.
     pub(super) edges: HashMap<(UserNo, UserNo), Edge>,
+    /// The edges of those that show all from the first record on.
+    pub(super) whole: HashSet<(UserNo, UserNo)>,
     /// The shields in the order in which they went up: owner, kind, user on the other side, and time.
     pub(super) shields: Vec<(UserNo, Shield, UserNo, Millis)>,
     /// The records addressed to each reader, of all feeds; they share one count of numbers.
@@ -117,14 +119,49 @@ impl Naive {
         backfill: usize,
         reached: impl Fn(&Record, PullSeq) -> bool,
     ) -> Vec<FeedAdd> {
-        let (edge, records) = (self.edge(key.reader, author), self.records(author));
+        self.adds(key, author, &self.shown_records(key, author, backfill, reached))
+    }
+
+    /// Of what [`Self::shown`] gives, the adds that a follow step brings, and the floor that it raises.
+    pub(super) fn brought(
+        &self,
+        key: InboxKey,
+        author: UserNo,
+        backfill: usize,
+        reached: impl Fn(&Record, PullSeq) -> bool,
+    ) -> (Vec<FeedAdd>, Option<DisplayKey>) {
+        let shown = self.shown_records(key, author, backfill, reached);
+        let (brought, floor) = rules::brought(shown, self.edge_and_past(key.reader, author), backfill);
+        (self.adds(key, author, &brought), floor)
+    }
+
+    fn shown_records(
+        &self,
+        key: InboxKey,
+        author: UserNo,
+        backfill: usize,
+        reached: impl Fn(&Record, PullSeq) -> bool,
+    ) -> Vec<Record> {
+        let records = self.records(author);
         let of_feed = records.iter().map(|(record, _)| *record).filter(|record| record.feed == key.feed);
-        let number = |add: &Record| records[add.seq as usize - 1].1;
+        let (of_feed, number): (Vec<Record>, _) = (of_feed.collect(), |add: &Record| records[add.seq as usize - 1].1);
+        let edge = self.edge_and_past(key.reader, author);
+        let mut shown = rules::shown(&of_feed, edge, backfill, |add| reached(add, number(add)));
+        shown.retain(|add| self.is_for(key.reader, add));
+        shown
+    }
+
+    fn edge_and_past(&self, reader: UserNo, author: UserNo) -> (Edge, OutboxSeq) {
+        let edge = self.edge(reader, author);
         // Of its own items an author has all.
-        let past = if author == key.reader { 0 } else { edge.from };
-        let adds = rules::shown(&of_feed.collect::<Vec<_>>(), (edge, past), backfill, |add| reached(add, number(add)));
-        let add = |add: &Record| FeedAdd { author, outbox_seq: add.seq, generation: edge.generation, key: add.key };
-        adds.iter().filter(|add| self.is_for(key.reader, add)).map(add).collect()
+        let whole = author == reader || self.whole.contains(&(reader, author));
+        (edge, if whole { 0 } else { edge.from })
+    }
+
+    fn adds(&self, key: InboxKey, author: UserNo, records: &[Record]) -> Vec<FeedAdd> {
+        let generation = self.edge(key.reader, author).generation;
+        let add = |add: &Record| FeedAdd { author, outbox_seq: add.seq, generation, key: add.key };
+        records.iter().map(add).collect()
     }
 
     /// Whether an add is for the reader, if the reader follows; one's own is.

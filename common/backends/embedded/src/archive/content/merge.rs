@@ -45,6 +45,9 @@ impl Stream {
         };
         for row in rows.by_ref() {
             let ((AuthorFeed { author, .. }, track, key), ShownRow { seq: outbox_seq, narrowed }) = row?;
+            if outbox_seq > span.high {
+                continue;
+            }
             if outbox_seq >= span.low {
                 if narrowed && !for_reader(view, (key.item, author), reader)? {
                     continue;

@@ -14,8 +14,10 @@ pub(super) struct Span {
     pub(super) list: AuthorFeed,
     /// The generation of the edge.
     pub(super) generation: Generation,
-    /// No add with a smaller sequence number is shown; every other that lives is.
+    /// No add with a smaller sequence number is shown.
     pub(super) low: OutboxSeq,
+    /// No add with a greater one is shown; every other that lives is.
+    pub(super) high: OutboxSeq,
 }
 
 /// How many starts of backfills are remembered; at most about 60 bytes each.

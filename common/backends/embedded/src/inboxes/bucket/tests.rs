@@ -96,6 +96,7 @@ fn edge(bucket: &mut Bucket, reader: u32, generation: u64, on: bool, done: u64, 
         on,
         expected: Cut { progress: Progress::at(done), pull: 7 },
         adds,
+        floor: None,
     }]))
 }
 
@@ -137,7 +138,7 @@ fn a_stale_recipient_stops_the_whole_step() {
     edge(&mut bucket, 1, 12, true, 0, &[]);
     assert_eq!(push_read_at(&mut bucket, 1, &[(1, 12), (2, 5)], 9), Advanced::Stale);
     assert_eq!(bucket.progress(AUTHOR), Progress::default());
-    assert_eq!(entries(&bucket, 1), [Entry::forget(AUTHOR, 12)]);
+    assert_eq!(entries(&bucket, 1), [Entry::forget(AUTHOR, 12, None)]);
 }
 
 #[test]
@@ -164,7 +165,7 @@ fn a_follow_step_forgets_first_and_then_push_continues_its_generation() {
     assert_eq!(edge(&mut bucket, 1, 12, true, 1, &[1]), Answer::EdgesStepped(vec![EdgeStepped::Applied(at(3))]));
     push(&mut bucket, 2, &[(1, 5)]);
     push(&mut bucket, 3, &[(1, 12)]);
-    assert_eq!(entries(&bucket, 1), [add(1, 5), Entry::forget(AUTHOR, 12), add(1, 12), add(3, 12)]);
+    assert_eq!(entries(&bucket, 1), [add(1, 5), Entry::forget(AUTHOR, 12, None), add(1, 12), add(3, 12)]);
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn a_take_appends_by_the_marks_and_moves_the_watermarks_once() {
     let moved = Taken::Moved { head: at(3), appended: 2 };
     assert_eq!(take(&mut bucket, 7, 99, news.clone()), Answer::Taken(moved));
     assert_eq!(take(&mut bucket, 7, 99, news), Answer::Taken(Taken::Overtaken));
-    assert_eq!(entries(&bucket, 1), [Entry::forget(AUTHOR, 12), add(2, 12), direct]);
+    assert_eq!(entries(&bucket, 1), [Entry::forget(AUTHOR, 12, None), add(2, 12), direct]);
     assert_eq!((bucket.entries, bucket.inboxes[&key(1)].taken), (3, Watermarks { pull: 8, direct: 3 }));
 }
 

@@ -1,10 +1,10 @@
 
 -- Follow steps of one inbox, each of another author. KEYS: the bucket, the inbox. ARGV: layout, 'epoch', then each step: author (a
 -- field), expected progress ('*' for any: the edge is off), expected pull watermark (as in the header), author (as in a mark),
--- generation, the same (as in a mark), how many entries, the entries.
+-- generation, the same (as in a mark), floor (as in the header), how many entries, the entries.
 -- Answers 'stepped', epoch, length, and for each step where the log stands after it, or 'nothing', 'overtaken' or 'full'. Or 'missing' or
 -- 'building'.
-local STEP = 7
+local STEP = 8
 local key = KEYS[2]
 local epoch, base, built_at, header = inbox(key)
 if not epoch then return {base and building(base) and 'building' or 'missing'} end
@@ -28,6 +28,15 @@ local function is_full()
   return remembered >= MARKS_MAX
 end
 
+-- Whether the floor `a` stands above the floor `b`. Any floor stands above none.
+local function is_above(a, b)
+  local x, y = {parse('<BI4i4I4I4', a)}, {parse('<BI4i4I4I4', b)}
+  for _, part in ipairs({1, 3, 2, 5, 4}) do
+    if x[part] ~= y[part] then return x[part] > y[part] end
+  end
+  return false
+end
+
 local entries, answers, head, changed = {}, {}, base + call('LLEN', key) - 1, false
 at = 3
 for n = 1, #authors do
@@ -48,6 +57,9 @@ for n = 1, #authors do
       header = header .. new
     end
     if remembered and not taken then remembered = remembered + 1 end
+    if is_above(ARGV[at + 6], string.sub(header, FLOOR, MARKS - 1)) then
+      header = string.sub(header, 1, FLOOR - 1) .. ARGV[at + 6] .. string.sub(header, MARKS)
+    end
     for i = at + STEP, at + STEP + count - 1 do entries[#entries + 1] = ARGV[i] end
     head, changed = head + count, true
     answers[n] = head

@@ -13,13 +13,13 @@ use sha2::{Digest, Sha256};
 const CHECK: usize = 4;
 
 /// The text for these bytes. `purpose` is what it is for, such as "feedgate page cursor".
-pub(crate) fn seal(purpose: &str, mut bytes: Vec<u8>) -> String {
+pub fn seal(purpose: &str, mut bytes: Vec<u8>) -> String {
     bytes.extend(check(purpose, &bytes));
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// The bytes of a text that was [sealed](seal) for this purpose; `None` for any other.
-pub(crate) fn open(purpose: &str, text: &str) -> Option<Vec<u8>> {
+pub fn open(purpose: &str, text: &str) -> Option<Vec<u8>> {
     let mut bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let digest = bytes.split_off(bytes.len().checked_sub(CHECK)?);
     (digest == check(purpose, &bytes)).then_some(bytes)
