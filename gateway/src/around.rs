@@ -354,7 +354,7 @@ mod tests {
         assert_eq!((json(1).get("ref_item"), &json(1)["ref_gone"]), (None, &true.into()));
         let text = serde_json::to_string(&shown[0]).unwrap();
         assert_eq!(text.matches(r#""body":{"b":[1, 2]}"#).count(), 2, "both bodies are as they were published: {text}");
-        let deeper = Shown { item: repost(1000, 1001), around: Around::default(), original: None };
+        let deeper = Shown { item: repost(1000, 1001), around: Around::default(), original: None, pinned: false };
         let deeper = serde_json::to_value(&deeper).unwrap();
         assert_eq!((&deeper["ref"], deeper.get("ref_item"), deeper.get("ref_gone")), (&"1001".into(), None, None));
     }
@@ -388,7 +388,8 @@ mod tests {
         let like = || "like".parse::<ReactionKind>().unwrap();
         let of = |counts, comments| {
             let around = Around { counts, own: vec![], comments };
-            serde_json::to_value(Shown { item: item(1), around, original: None }).unwrap()["counts"].take()
+            serde_json::to_value(Shown { item: item(1), around, original: None, pinned: false }).unwrap()["counts"]
+                .take()
         };
         assert_eq!(of(vec![(like(), 2)], 3), serde_json::json!({"like": 2, "comments": 3}));
         assert_eq!(of(vec![], 1), serde_json::json!({"comments": 1}));
@@ -406,7 +407,7 @@ mod tests {
 
     #[test]
     fn an_answer_ends_before_the_first_item_that_no_longer_fits() {
-        let one = |id| Shown { item: item(id), around: Around::default(), original: None };
+        let one = |id| Shown { item: item(id), around: Around::default(), original: None, pinned: false };
         let all = [one(1), one(2), one(3)];
         let bytes = all[0].bytes();
         assert_eq!([1, bytes, bytes + 1, 3 * bytes].map(|cut| fits(&all, cut)), [1, 1, 2, 3]);
