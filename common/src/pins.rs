@@ -12,7 +12,7 @@ use crate::{FeedId, ItemId, UserNo};
 /// The most items that a user has pinned at a time, over all feeds.
 pub const PINS_MAX: usize = 5;
 
-/// A pinned item.
+/// An item that a user has pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin {
     /// The feed of the item: on the profile of that feed it stands first.

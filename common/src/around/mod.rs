@@ -13,6 +13,7 @@
 
 mod comment;
 mod original;
+mod reach;
 mod reaction;
 mod sight;
 
@@ -22,10 +23,11 @@ pub use comment::{
     place_behind, shows_comment, stands,
 };
 pub use original::{Original, Viewer, originals_of, shows_original};
+pub use reach::{Reach, sees};
 pub use reaction::{
     KIND_MAX_BYTES, KINDS_MAX, Place, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind, newest_of, place_after,
 };
-pub use sight::{Reach, brought_to, opens, seen_by, sees, who_sees};
+pub use sight::{brought_to, opens, seen_by, who_sees};
 
 /// What stands around one item, as one viewer sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

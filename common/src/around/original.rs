@@ -11,7 +11,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::sight::{Reach, sees};
+use super::reach::{Reach, sees};
 use crate::archive::Items;
 use crate::error::Result;
 use crate::graph::Shields;

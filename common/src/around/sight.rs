@@ -15,42 +15,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::original::shows_original;
+use super::reach::{Reach, sees};
 use crate::archive::{Audiences, Graph, Items, Outboxes, Rankings};
 use crate::error::Result;
 use crate::graph::Shields;
 use crate::{Archive, Item, ItemId, UserNo};
-
-/// For whom an item is, and whether a user is among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// For all who follow its author.
-    Followers,
-    /// For those of them who are in its audience; whether the user is in it.
-    Narrowed(bool),
-    /// For named readers; whether the user is one of them.
-    Named(bool),
-}
-
-impl Reach {
-    /// The reach of an item. `has` says of one that is not for all followers whether its readers have the user.
-    pub fn of(item: &Item, has: bool) -> Self {
-        match (item.direct, item.narrowed) {
-            (true, _) => Self::Named(has),
-            (false, true) => Self::Narrowed(has),
-            (false, false) => Self::Followers,
-        }
-    }
-}
-
-/// Whether an item that lives comes to a reader by a follow, by its audience or by name. `own` says that the reader is
-/// its author, and `follows` that the reader's edge to the author is in effect.
-pub fn sees(own: bool, follows: bool, reach: Reach) -> bool {
-    own || match reach {
-        Reach::Followers => follows,
-        Reach::Narrowed(has) => has && follows,
-        Reach::Named(has) => has,
-    }
-}
 
 /// Whether a ranking opens an item that stands in it to its reader, who does not follow the author. `shields` are those
 /// on the reader's edge to the author.
@@ -74,7 +43,7 @@ pub async fn seen_by(
     Ok(found.into_iter().map(|item| item.filter(is_seen)).collect())
 }
 
-/// Those of the items that the feeds of their kinds hold for the reader: what the reader [sees](sees) without rankings.
+/// Those of the items that the feeds of their kinds hold for the reader: what the reader [sees](super::sees) without rankings.
 /// At most two reads of the store.
 pub async fn brought_to(
     archive: &(impl Items + Graph + ?Sized),
@@ -157,21 +126,6 @@ mod tests {
     use super::*;
     use crate::ranking::{NoSuchItem, Ranked, Renewed};
     use crate::{Body, DisplayKey, InboxKey, Millis};
-
-    #[test]
-    fn a_follow_shows_no_item_for_named_readers_and_ones_own_is_always_seen() {
-        for reach in [Reach::Followers, Reach::Narrowed(false), Reach::Named(false)] {
-            assert!(sees(true, false, reach), "{reach:?}");
-        }
-        assert!(sees(false, true, Reach::Followers) && !sees(false, false, Reach::Followers));
-        assert!(sees(false, false, Reach::Named(true)) && !sees(false, true, Reach::Named(false)));
-    }
-
-    #[test]
-    fn s9_a_narrowed_item_is_seen_by_a_follower_in_its_audience_alone() {
-        assert!(sees(false, true, Reach::Narrowed(true)));
-        assert!(!sees(false, true, Reach::Narrowed(false)) && !sees(false, false, Reach::Narrowed(true)));
-    }
 
     #[test]
     fn s11_a_ranking_opens_what_is_for_all_followers_and_is_behind_no_shield() {

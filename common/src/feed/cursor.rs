@@ -73,6 +73,16 @@ mod tests {
         }
 
         #[test]
+        fn a_cursor_of_a_profile_names_what_was_pinned(rank: i64, ids in proptest::collection::vec(any::<u64>(), 1..9)) {
+            let key = DisplayKey { rank, item: ItemId(ids[0]) };
+            let pinned: Vec<ItemId> = ids[1..].iter().map(|id| ItemId(*id)).collect();
+            let text = profile_cursor_text(key, &pinned);
+            prop_assert_eq!(parse_cursor(&text).is_ok(), pinned.is_empty(), "no page of a feed begins there");
+            let wanted = if pinned.len() > PINS_MAX { Err(FOREIGN) } else { Ok((key, pinned)) };
+            prop_assert_eq!(parse_profile_cursor(&text), wanted);
+        }
+
+        #[test]
         fn any_other_text_is_refused(text in ".{0,40}") {
             prop_assert!(parse_cursor(&text).is_err());
         }
