@@ -150,6 +150,8 @@ async fn step(town: &Town, truth: &mut Truth, devices: &mut [Device], rng: &mut 
             town.edit(item).await;
             truth.changed(Op::Update, author, item);
         }
+        // Nobody follows themself.
+        55..80 if reader == author => {}
         55..72 => {
             town.follow(reader, author).await;
             let head = truth.outboxes[author].len();

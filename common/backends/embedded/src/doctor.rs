@@ -12,6 +12,7 @@
 mod checks;
 mod direct;
 mod lists;
+mod living;
 
 use std::fs;
 use std::io;

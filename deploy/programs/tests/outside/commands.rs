@@ -95,17 +95,17 @@ fn token_prints_the_token_alone() {
 fn feed_goes_page_by_page() {
     let (_kept, here) = directory();
     let _server = Server::start(&here);
-    ok(&here, &["follow", "ann", "ann"]);
-    let tail = tail(&here, &["--user", "ann"]);
+    ok(&here, &["follow", "bob", "ann"]);
+    let tail = tail(&here, &["--user", "bob"]);
     for n in 1..=3 {
         ok(&here, &["publish", "--author", "ann", "--id", &n.to_string(), "0", "--rank", &n.to_string()]);
         // Its place on the page is sure once it has arrived.
         tail.lines_until(&format!(r#""id":"{n}""#));
     }
-    let first = json(&ok(&here, &["feed", "--user", "ann", "--limit", "2"]));
+    let first = json(&ok(&here, &["feed", "--user", "bob", "--limit", "2"]));
     assert_eq!((&first["items"][0]["id"], &first["items"][1]["id"]), (&"3".into(), &"2".into()));
     let cursor = first["next"].as_str().unwrap();
-    let second = json(&ok(&here, &["feed", "--user", "ann", "--limit", "2", "--cursor", cursor]));
+    let second = json(&ok(&here, &["feed", "--user", "bob", "--limit", "2", "--cursor", cursor]));
     assert_eq!((&second["items"][0]["id"], &second["next"]), (&"1".into(), &serde_json::Value::Null));
 }
 

@@ -4,6 +4,7 @@ use feedgate_common::doctor::{Check, Report};
 use feedgate_common::error::Result;
 use feedgate_common::{Bucket, ItemId, Millis, UserNo};
 
+use super::living::lives;
 use super::{direct, lists};
 use crate::archive::search::Audit;
 use crate::archive::tables::DirectHeads;
@@ -328,8 +329,4 @@ fn events(view: &View, check: &mut Check, report: &mut Report) -> Result<()> {
     let outstanding = report.outstanding;
     check.expect(outstanding == counted, || format!("{outstanding} events are outstanding, and {counted} are counted"));
     Ok(())
-}
-
-pub(super) fn lives(view: &View, item: ItemId) -> Result<bool> {
-    Ok(view.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
 }
