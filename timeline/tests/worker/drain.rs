@@ -150,7 +150,7 @@ async fn step(town: &Town, truth: &mut Truth, devices: &mut [Device], rng: &mut 
             town.edit(item).await;
             truth.changed(Op::Update, author, item);
         }
-        // Nobody follows themself.
+        // A follow of oneself is refused, so this step does nothing.
         55..80 if reader == author => {}
         55..72 => {
             town.follow(reader, author).await;
