@@ -10,6 +10,11 @@ import { until } from "./until.js";
 /** The directory into which tests/run puts the programs that it builds and fetches. */
 export const TOOLS = process.env.FEEDGATE_TOOLS ?? fileURLToPath(new URL("../../target/tools", import.meta.url));
 
+/** The environment of the test without its FEEDGATE_*, which our programs would take for settings. */
+export function inherited() {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("FEEDGATE_")));
+}
+
 const LOG_LINES_SHOWN = 30;
 
 /** How the engines, and our programs, say that they cannot listen on a port. */
@@ -35,10 +40,9 @@ export class Process {
 
   /** Starts it, with `environment` besides that of the test, of which it sees no FEEDGATE_*, and with `more` arguments. */
   start(environment = {}, more = []) {
-    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FEEDGATE_"));
     const command = typeof this.command === "function" ? this.command() : this.command;
     const [program, ...args] = [...command, ...more];
-    const env = { ...Object.fromEntries(inherited), ...environment };
+    const env = { ...inherited(), ...environment };
     const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => this.#log.push(text));
     this.ended = null;

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
-import { TOOLS } from "../actors/process.js";
+import { TOOLS, inherited } from "../actors/process.js";
 import { check, worded } from "../history/check.js";
 import { History } from "../history/history.js";
 import { Recorder } from "../history/recorder.js";
@@ -55,7 +55,8 @@ export function judged(sentence, { start, decides = [], sizes }, body) {
 async function isSound(home) {
   if (!home.postgres) await home.stop();
   const place = home.postgres ? ["--config", home.gateways[0].config] : ["--data", home.data];
-  await promisify(execFile)(home.binary, ["doctor", ...place]).catch(({ stdout, stderr }) => assert.fail(`${stdout}${stderr}`));
+  const looked = promisify(execFile)(home.binary, ["doctor", ...place], { env: inherited() });
+  await looked.catch(({ stdout, stderr }) => assert.fail(`${stdout}${stderr}`));
 }
 
 const SAMPLES = 3;

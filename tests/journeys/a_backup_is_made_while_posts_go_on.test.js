@@ -6,6 +6,7 @@ import { test } from "node:test";
 
 import { Home } from "../actors/home.js";
 import { Phone, WAYS } from "../actors/phone.js";
+import { inherited } from "../actors/process.js";
 import { Server } from "../actors/server.js";
 
 const BODY = "x".repeat(4000);
@@ -16,7 +17,7 @@ function feedgate(server, args, { limit } = {}) {
   const bare = [server.binary, ...args, ...place];
   // With a limit no file may have more blocks of 1024 bytes: it stands for a disk that is full.
   const [program, ...rest] = limit ? ["bash", "-c", `trap "" XFSZ; ulimit -f ${limit}; exec "$@"`, "bash", ...bare] : bare;
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("FEEDGATE_")));
+  const env = inherited();
   const child = spawn(program, rest, { env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));

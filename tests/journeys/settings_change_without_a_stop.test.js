@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { handshake } from "../actors/handshake.js";
 import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
+import { inherited } from "../actors/process.js";
 import { until } from "../actors/until.js";
 
 const READ = /the settings were read again(?! and)/;
@@ -24,7 +25,7 @@ async function reload(server, config, said = READ) {
 
 /** Runs a command of `feedgate` that knows the settings of this server, and gives {code, out, said}. */
 function feedgate({ binary }, args) {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("FEEDGATE_")));
+  const env = inherited();
   return new Promise((resolve) => {
     execFile(binary, args, { env }, (error, out, said) => resolve({ code: error?.code ?? 0, out, said }));
   });
