@@ -14,7 +14,8 @@ use super::span::EdgeOn;
 use crate::rows;
 
 /// The newest living adds of each track between two places of an outbox; of narrowed ones, only those whose audience
-/// has the reader. A track is a `lane` in the database. The places are no condition of an index: the order is by rank.
+/// has the reader, and the reader's own. A track is a `lane` in the database. The places are no condition of an index:
+/// the order is by rank.
 const NEWEST: &str = "
 SELECT asked.n, next.seq, next.rank, next.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $7::smallint[])
@@ -23,12 +24,13 @@ CROSS JOIN LATERAL (
     SELECT seq, rank, item FROM records r
     WHERE r.author = asked.author AND r.lane = asked.lane AND r.deleted_by IS NULL
       AND r.seq + 0 > asked.past AND r.seq + 0 <= asked.from_seq AND r.op = 1 AND r.feed = $4
-      AND (r.route <> 3 OR EXISTS (SELECT FROM audiences a WHERE a.item = r.item AND $5 = ANY(a.readers)))
+      AND (r.route <> 3 OR r.author = $5
+           OR EXISTS (SELECT FROM audiences a WHERE a.item = r.item AND $5 = ANY(a.readers)))
     ORDER BY r.rank DESC, r.item DESC LIMIT $6
 ) next";
 
 /// The newest adds up to `past` that stood there, without those that were deleted since, and of narrowed ones those
-/// whose audience has the reader.
+/// whose audience has the reader, and the reader's own.
 const BEFORE: &str = "
 SELECT asked.n, before.seq, before.rank, before.item
 FROM unnest($1::integer[], $2::bigint[]) WITH ORDINALITY AS asked(author, past, n)
@@ -39,7 +41,8 @@ CROSS JOIN LATERAL (
     ORDER BY seq DESC LIMIT $5
 ) before
 WHERE before.deleted_by IS NULL
-  AND (before.route <> 3 OR EXISTS (SELECT FROM audiences a WHERE a.item = before.item AND $4 = ANY(a.readers)))";
+  AND (before.route <> 3 OR asked.author = $4
+       OR EXISTS (SELECT FROM audiences a WHERE a.item = before.item AND $4 = ANY(a.readers)))";
 
 const TRACKS: [i16; 2] = [0, 1];
 
