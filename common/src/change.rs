@@ -145,6 +145,9 @@ pub struct Entry {
     pub key: DisplayKey,
 }
 
+/// The key of a `Forget` that has no floor.
+const NO_FLOOR: DisplayKey = DisplayKey { rank: 0, item: ItemId(0) };
+
 impl Entry {
     /// The entry for `record` of `author`, under an edge of this generation.
     pub fn of(record: &Record, author: UserNo, generation: Generation) -> Self {
@@ -164,16 +167,16 @@ impl Entry {
     /// The entry that takes all items of `author` out of the feed, except those addressed to the reader. At or below
     /// `floor` the feed holds more of the author than the entries after this one bring.
     pub fn forget(author: UserNo, generation: Generation, floor: Option<DisplayKey>) -> Self {
-        const NONE: DisplayKey = DisplayKey { rank: 0, item: ItemId(0) };
         // A floor may be too high, never too low. So the place that stands for none is told as the one above it.
-        let floor = floor.map(|floor| if floor == NONE { DisplayKey { item: ItemId(1), ..NONE } } else { floor });
-        Self { op: Op::Forget, author, outbox_seq: 0, generation, key: floor.unwrap_or(NONE) }
+        let above = DisplayKey { item: ItemId(1), ..NO_FLOOR };
+        let key = floor.map_or(NO_FLOOR, |floor| if floor == NO_FLOOR { above } else { floor });
+        Self { op: Op::Forget, author, outbox_seq: 0, generation, key }
     }
 
     /// Of a `Forget`: the place at or below which the log does not tell what the feed holds; pages do. `None` if this
     /// entry changes nothing about that.
     pub fn floor(&self) -> Option<DisplayKey> {
-        (self.op == Op::Forget && *self != Self::forget(self.author, self.generation, None)).then_some(self.key)
+        (self.op == Op::Forget && self.key != NO_FLOOR).then_some(self.key)
     }
 }
 

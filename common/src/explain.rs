@@ -280,24 +280,11 @@ fn shield(shields: Shields, reader: &UserId, author: &UserId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Body, ItemId, UserNo};
+    use crate::UserNo;
 
     fn item(direct: bool) -> Item {
-        Item {
-            id: ItemId(7),
-            author: "ann".parse().unwrap(),
-            author_no: UserNo(1),
-            kind: None,
-            foreign_id: None,
-            repost_of: None,
-            body: Body::parse("1".to_owned()).unwrap(),
-            published_at: 1000,
-            rank: 1000,
-            direct,
-            narrowed: false,
-            version: 1,
-            outbox_seq: if direct { 0 } else { 5 },
-        }
+        let outbox_seq = if direct { 0 } else { 5 };
+        Item { published_at: 1000, rank: 1000, direct, outbox_seq, ..Item::sample(7) }
     }
 
     /// What decides about the item, and in which words, after `change` of evidence that shows it.

@@ -45,6 +45,28 @@ pub struct Item {
     pub outbox_seq: OutboxSeq,
 }
 
+#[cfg(test)]
+impl Item {
+    /// An item of ann's for the followers, for unit tests.
+    pub(crate) fn sample(id: u64) -> Self {
+        Self {
+            id: ItemId(id),
+            author: "ann".parse().unwrap(),
+            author_no: UserNo(1),
+            kind: None,
+            foreign_id: None,
+            repost_of: None,
+            body: Body::parse("1".to_owned()).unwrap(),
+            published_at: 1,
+            rank: 1,
+            direct: false,
+            narrowed: false,
+            version: 1,
+            outbox_seq: 1,
+        }
+    }
+}
+
 impl Item {
     /// The place of the item in display order.
     pub fn key(&self) -> DisplayKey {

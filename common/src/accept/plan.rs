@@ -264,7 +264,8 @@ pub(super) struct Draft<'r, 'a> {
 }
 
 impl<'r> Draft<'r, '_> {
-    /// Where the records from before a follow end of which only the newest are shown: at its beginning if `None`.
+    /// Behind which record a follow that begins now shows everything. `None` stands for the head of the outbox, so that
+    /// only the newest items from before the follow are shown.
     pub(super) fn past(&self) -> Option<OutboxSeq> {
         self.policy.whole_past.then_some(0)
     }

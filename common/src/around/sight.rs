@@ -43,8 +43,8 @@ pub async fn seen_by(
     Ok(found.into_iter().map(|item| item.filter(is_seen)).collect())
 }
 
-/// Those of the items that the feeds of their kinds hold for the reader: what the reader [sees](super::sees) without rankings.
-/// At most two reads of the store.
+/// Gives which of the items the reader [sees](super::sees) by a follow, by an audience or by name, without rankings. Takes
+/// at most two reads of the store.
 pub async fn brought_to(
     archive: &(impl Items + Graph + ?Sized),
     me: UserNo,
@@ -69,8 +69,8 @@ pub async fn brought_to(
     Ok(found.iter().flatten().filter(is_brought).map(|item| item.id).collect())
 }
 
-/// Those of the readers and items that rankings open: one read of the store, and none if there is nothing that a
-/// ranking could open.
+/// Gives which of the pairs, each a reader and an item, a ranking of the reader opens. Takes one read of the store, and
+/// none if no ranking could open any of them.
 async fn opened(
     archive: &(impl Rankings + ?Sized),
     unseen: impl Iterator<Item = (UserNo, &Item)>,
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
     use crate::ranking::{NoSuchItem, Ranked, Renewed};
-    use crate::{Body, DisplayKey, InboxKey, Millis};
+    use crate::{DisplayKey, InboxKey, Millis};
 
     #[test]
     fn s11_a_ranking_opens_what_is_for_all_followers_and_is_behind_no_shield() {
@@ -164,24 +164,6 @@ mod tests {
         }
     }
 
-    fn item(id: u64) -> Item {
-        Item {
-            id: ItemId(id),
-            author: "ann".parse().unwrap(),
-            author_no: UserNo(1),
-            kind: None,
-            foreign_id: None,
-            repost_of: None,
-            body: Body::parse("1".to_owned()).unwrap(),
-            published_at: 1,
-            rank: 1,
-            direct: false,
-            narrowed: false,
-            version: 1,
-            outbox_seq: 1,
-        }
-    }
-
     /// Which of the items rankings open to reader 2, and how many reads that takes.
     fn opened_to_2(items: &[Item]) -> (Vec<u64>, usize) {
         let store = Store(AtomicUsize::new(0));
@@ -194,8 +176,8 @@ mod tests {
     #[test]
     fn s11_rankings_are_asked_once_for_all_items_and_not_where_they_open_nothing() {
         assert_eq!(opened_to_2(&[]), (vec![], 0), "what is seen otherwise is not asked about");
-        assert_eq!(opened_to_2(&[1, 2, 3, 4, 6].map(item)), (vec![2, 6], 1), "item 4 is behind a mute");
-        let some = [Item { narrowed: true, ..item(2) }, Item { direct: true, ..item(6) }];
+        assert_eq!(opened_to_2(&[1, 2, 3, 4, 6].map(Item::sample)), (vec![2, 6], 1), "item 4 is behind a mute");
+        let some = [Item { narrowed: true, ..Item::sample(2) }, Item { direct: true, ..Item::sample(6) }];
         assert_eq!(opened_to_2(&some), (vec![], 0));
     }
 }

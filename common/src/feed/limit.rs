@@ -75,24 +75,11 @@ impl Stretch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Body, ItemId, UserNo};
+    use crate::Body;
 
     fn item(id: u64, bytes: usize) -> Arc<Item> {
-        Arc::new(Item {
-            id: ItemId(id),
-            author: "ann".parse().unwrap(),
-            author_no: UserNo(1),
-            kind: None,
-            foreign_id: None,
-            repost_of: None,
-            body: Body::parse(format!("\"{}\"", "x".repeat(bytes - 2))).unwrap(),
-            published_at: 1,
-            rank: 1,
-            direct: false,
-            narrowed: false,
-            version: 1,
-            outbox_seq: 1,
-        })
+        let body = Body::parse(format!("\"{}\"", "x".repeat(bytes - 2))).unwrap();
+        Arc::new(Item { body, ..Item::sample(id) })
     }
 
     /// How many of `count` items of 10 bytes come, and whether there is more.

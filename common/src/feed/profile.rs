@@ -16,14 +16,14 @@ const LOOKED_AT: usize = 500;
 /// Which items of a user a page has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemsOf {
-    /// Those that the user has published to this feed.
+    /// The items that the user has published to this feed.
     Outbox(UserNo, FeedId),
-    /// Those that the user has addressed to readers, whatever their feed.
+    /// The items that the user has addressed to readers, in whatever feed of theirs.
     Sent(UserNo),
 }
 
-/// What the user has pinned of these items, those that live and may be seen, in their order: of what was sent nothing. At
-/// most two reads of the store, or one if none is pinned. Fails if the store does.
+/// Gives the items that the user has pinned on this profile and that live and may be seen, the last pinned first. Nothing
+/// that was sent is pinned. Takes at most two reads of the store, or one if none is pinned. Fails if the store does.
 pub async fn pinned(archive: &(impl Pins + ?Sized), of: ItemsOf, seeing: &dyn Seeing) -> Result<Vec<Arc<Item>>> {
     let ItemsOf::Outbox(author, feed) = of else { return Ok(vec![]) };
     let pins = archive.pins(author).await?;
@@ -32,10 +32,10 @@ pub async fn pinned(archive: &(impl Pins + ?Sized), of: ItemsOf, seeing: &dyn Se
     Ok(seen.into_iter().flatten().collect())
 }
 
-/// Those of the items `of` a user strictly below `before` that live and may be seen, newest first and without those of
-/// `shown`, until `page` is full; and below which key to go on: `None` if everything was looked at, and only then. If
-/// an item is deleted between the read of the list and the read of the item, the next one takes its place. Fails if a
-/// store does.
+/// Reads a page of the items `of` a user. It begins strictly below `before` and has the newest items first. It leaves out
+/// items that do not live, that may not be seen, and that are in `shown`. Also gives below which key the next page begins:
+/// `None` if everything was looked at, and only then. If an item is deleted between the read of the list and the read of
+/// the item, the next one takes its place. Fails if a store does.
 pub async fn profile(
     archive: &(impl Items + ?Sized),
     of: ItemsOf,

@@ -221,28 +221,14 @@ fn mark(space: u8, text: &str) -> Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ItemId;
 
     fn fields() -> TextFields {
         TextFields::new(vec!["text".into()]).unwrap()
     }
 
     fn item(text: &str) -> Item {
-        Item {
-            id: ItemId(1),
-            author: "ann".parse().unwrap(),
-            author_no: UserNo(1),
-            kind: Some("post".into()),
-            foreign_id: None,
-            repost_of: None,
-            body: Body::parse(serde_json::json!({ "text": text }).to_string()).unwrap(),
-            published_at: 50,
-            rank: 50,
-            direct: false,
-            narrowed: false,
-            version: 1,
-            outbox_seq: 1,
-        }
+        let body = Body::parse(serde_json::json!({ "text": text }).to_string()).unwrap();
+        Item { kind: Some("post".into()), body, published_at: 50, rank: 50, ..Item::sample(1) }
     }
 
     fn query(text: &str) -> ItemQuery {

@@ -215,7 +215,8 @@ pub(crate) async fn ranking(connection: &mut PgConnection, key: InboxKey) -> sql
     Ok(read.into_iter().map(|(rank, item)| rows::key_of(rank, item)).collect())
 }
 
-/// Those of the pairs of which the item stands in a ranking of the reader, with the shields between reader and author.
+/// Gives the pairs, each a reader and an item, in which the item stands in a ranking of the reader. Each comes with the
+/// shields that are up on the reader's edge to the author.
 pub(crate) async fn ranked(
     connection: &mut PgConnection,
     asked: &[(UserNo, ItemId)],

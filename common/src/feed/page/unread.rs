@@ -61,7 +61,7 @@ pub enum Saw {
 struct Later {
     /// All of them, those of the reader too.
     all: usize,
-    /// Those of others than the reader.
+    /// How many of them the reader has not published itself.
     of_others: usize,
 }
 

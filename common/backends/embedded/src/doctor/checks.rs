@@ -7,11 +7,10 @@ use feedgate_common::{Bucket, ItemId, Millis, UserNo};
 use super::living::lives;
 use super::{direct, lists};
 use crate::archive::search::Audit;
-use crate::archive::tables::DirectHeads;
 use crate::archive::tables::{
-    Adds, Authors, CommentEnds, CommentIds, Comments, Counters, Due, Edges, FollowerList, Followers, FollowingList,
-    ForeignIds, Items, Life, NO_SEQ, Names, Owed, People, PushDevices, PushDue, PushNotices, PushReaders, Reacted,
-    ReactionEnds, Reactors, Records, Shown, Talks, Tallies, Users,
+    Adds, Audiences, Authors, CommentEnds, CommentIds, Comments, Counters, DirectHeads, Due, Edges, FollowerList,
+    Followers, FollowingList, ForeignIds, Items, Life, NO_SEQ, Names, Owed, People, PushDevices, PushDue, PushNotices,
+    PushReaders, Reacted, ReactionEnds, Reactors, Records, Shown, Talks, Tallies, Users,
 };
 use crate::view::{Read, View};
 
@@ -94,6 +93,8 @@ fn items(view: &View, check: &mut Check) -> Result<()> {
             let shown = view.has::<Shown>(&(item.add().0, add.track, add.key))?;
             check.expect(shown == lives, || format!("item {id} lives: {lives}; it is shown: {shown}"));
         }
+        let narrowed = matches!(item.life, Life::Living { narrowed: true, .. });
+        check.expect(!narrowed || view.has::<Audiences>(&id)?, || format!("item {id} is for an audience and has none"));
         if let Life::Living { foreign_id: Some(key), .. } = &item.life {
             let of = view.get::<ForeignIds>(key)?;
             check.expect(of == Some(id), || format!("the foreign id {key:?} of item {id} does not lead to it"));

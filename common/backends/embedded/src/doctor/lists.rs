@@ -4,9 +4,7 @@ use feedgate_common::doctor::Check;
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
 
-use crate::archive::tables::{
-    Audiences, Edges, Items, Life, ListHeads, ListPlace, Listed, Listing, ShieldList, ShieldsUp,
-};
+use crate::archive::tables::{Audiences, Edges, Items, ListHeads, ListPlace, Listed, Listing, ShieldList, ShieldsUp};
 use crate::view::{Read, View};
 
 pub(super) fn shields(view: &View, check: &mut Check) -> Result<()> {
@@ -71,11 +69,6 @@ pub(super) fn audiences(view: &View, check: &mut Check) -> Result<()> {
         check.look();
         check.expect(view.has::<Items>(&item)?, || format!("the audience of item {item} is of no item"));
         check.expect(readers.0.is_sorted(), || format!("the audience of item {item} is not in order"));
-    }
-    for row in view.scan::<Items>(..) {
-        let (id, item) = row?;
-        let narrowed = matches!(item.life, Life::Living { narrowed: true, .. });
-        check.expect(!narrowed || view.has::<Audiences>(&id)?, || format!("item {id} is for an audience and has none"));
     }
     Ok(())
 }

@@ -274,7 +274,7 @@ async fn each_check_finds_its_damage() {
             tx.put::<ListHeads>(&head, &2);
             Ok(())
         }),
-        ("audiences", |tx| {
+        ("items", |tx| {
             tx.remove::<Audiences>(&ItemId(3));
             Ok(())
         }),

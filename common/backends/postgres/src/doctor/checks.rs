@@ -19,6 +19,33 @@ macro_rules! id {
     };
 }
 
+/// Whether the item of a column lives.
+macro_rules! lives {
+    ($column:literal) => {
+        concat!("EXISTS (SELECT FROM items i WHERE i.id = ", $column, " AND i.body IS NOT NULL)")
+    };
+}
+
+/// What is wrong with a table of what stands around items. The rows of an item that does not live go in steps, and until
+/// then a row of `reaction_ends` says so, for comments too.
+macro_rules! endless {
+    ($table:literal) => {
+        concat!(
+            "SELECT format('item %s has ",
+            $table,
+            ", does not live and has no end', ",
+            id!("gone.item"),
+            ")
+FROM (SELECT DISTINCT item FROM ",
+            $table,
+            ") AS gone
+WHERE NOT ",
+            lives!("gone.item"),
+            " AND NOT EXISTS (SELECT FROM reaction_ends e WHERE e.item = gone.item)"
+        )
+    };
+}
+
 pub(super) const CHECKS: [Rule; 12] = [
     Rule { name: "names of users", rows: "users", wrong: USERS },
     Rule { name: "items", rows: "items", wrong: ITEMS },
@@ -137,21 +164,18 @@ FROM (SELECT author, count(*) AS n FROM edges WHERE is_on AND reader <> author G
 FULL JOIN (SELECT author, sum(followers) AS n FROM follower_counts GROUP BY author) AS c USING (author)
 WHERE coalesce(e.n, 0) <> coalesce(c.n, 0)";
 
-/// The rows of an item that does not live go in steps, and until then a row of `reaction_ends` says so.
 const REACTIONS: &str = concat!(
     "SELECT format('%s users have given %L to item %s, and %s are counted', coalesce(r.n, 0), kind, ",
     id!("item"),
     ", coalesce(c.n, 0)) AS finding
 FROM (SELECT item, kind, count(*) AS n FROM reactions GROUP BY item, kind) AS r
 FULL JOIN (SELECT item, kind, sum(count) AS n FROM reaction_counts GROUP BY item, kind) AS c USING (item, kind)
-WHERE coalesce(r.n, 0) <> coalesce(c.n, 0) AND EXISTS (SELECT FROM items i WHERE i.id = item AND i.body IS NOT NULL)
+WHERE coalesce(r.n, 0) <> coalesce(c.n, 0) AND ",
+    lives!("item"),
+    "
 UNION ALL
-SELECT format('item %s has reactions, does not live and has no end', ",
-    id!("r.item"),
-    ")
-FROM (SELECT DISTINCT item FROM reactions) AS r
-WHERE NOT EXISTS (SELECT FROM items i WHERE i.id = r.item AND i.body IS NOT NULL)
-    AND NOT EXISTS (SELECT FROM reaction_ends e WHERE e.item = r.item)"
+",
+    endless!("reactions")
 );
 
 /// A comment stands in its list if it lives or has answers that stand. One that was deleted before its answers goes on
@@ -162,7 +186,9 @@ const COMMENTS: &str = concat!(
     ", coalesce(c.n, 0), coalesce(t.count, 0)) AS finding
 FROM (SELECT item, count(body) AS n FROM comments GROUP BY item) AS c FULL JOIN talks t USING (item)
 WHERE coalesce(c.n, 0) <> coalesce(t.count, 0)
-    AND EXISTS (SELECT FROM items i WHERE i.id = item AND i.body IS NOT NULL)
+    AND ",
+    lives!("item"),
+    "
 UNION ALL
 SELECT format('comment %s on item %s has %s answers, and %s are counted', ",
     id!("c.id"),
@@ -173,14 +199,12 @@ FROM comments c LEFT JOIN (
     SELECT reply_to, count(*) AS n FROM comments WHERE body IS NOT NULL OR replies > 0 GROUP BY reply_to
 ) AS a ON a.reply_to = c.id
 WHERE c.replies <> coalesce(a.n, 0) AND NOT (c.body IS NULL AND c.replies = 1 AND a.n IS NULL)
-    AND EXISTS (SELECT FROM items i WHERE i.id = c.item AND i.body IS NOT NULL)
+    AND ",
+    lives!("c.item"),
+    "
 UNION ALL
-SELECT format('item %s has comments, does not live and has no end', ",
-    id!("c.item"),
-    ")
-FROM (SELECT DISTINCT item FROM comments) AS c
-WHERE NOT EXISTS (SELECT FROM items i WHERE i.id = c.item AND i.body IS NOT NULL)
-    AND NOT EXISTS (SELECT FROM reaction_ends e WHERE e.item = c.item)"
+",
+    endless!("comments")
 );
 
 /// A line may count other members than it has once its item was deleted by itself.
@@ -189,7 +213,9 @@ const LINES: &str = concat!(
     id!("l.id"),
     ", coalesce(m.n, 0), l.count) AS finding
 FROM lines l LEFT JOIN (SELECT line, count(*) AS n FROM line_members GROUP BY line) AS m ON m.line = l.id
-WHERE l.count <> coalesce(m.n, 0) AND EXISTS (SELECT FROM items i WHERE i.id = l.item AND i.body IS NOT NULL)
+WHERE l.count <> coalesce(m.n, 0) AND ",
+    lives!("l.item"),
+    "
 UNION ALL
 SELECT format('line %s has a member and is not there', ",
     id!("m.line"),
@@ -240,6 +266,8 @@ SELECT format('item %s is in the index and does not live', ",
     id!("m.id"),
     ")
 FROM search_marks m
-WHERE m.subject = 0 AND NOT EXISTS (SELECT FROM items i WHERE i.id = m.id AND i.body IS NOT NULL)
+WHERE m.subject = 0 AND NOT ",
+    lives!("m.id"),
+    "
     AND NOT EXISTS (SELECT FROM search_due d WHERE d.subject = 0 AND d.id = m.id)"
 );
