@@ -74,8 +74,8 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+    use crate::Millis;
     use crate::around::Viewer;
-    use crate::{Body, Millis};
 
     const ANN: UserNo = UserNo(1);
 
@@ -127,21 +127,7 @@ mod tests {
     }
 
     fn item(id: u64) -> Arc<Item> {
-        Arc::new(Item {
-            id: ItemId(id),
-            author: "ann".parse().unwrap(),
-            author_no: ANN,
-            kind: None,
-            foreign_id: None,
-            repost_of: None,
-            body: Body::parse("1".to_owned()).unwrap(),
-            published_at: 1,
-            rank: id.cast_signed(),
-            direct: false,
-            narrowed: false,
-            version: 1,
-            outbox_seq: 1,
-        })
+        Arc::new(Item { rank: id.cast_signed(), ..Item::sample(id) })
     }
 
     fn walk(count: u64, hidden: RangeInclusive<u64>, limit: usize) -> (Vec<usize>, usize) {
