@@ -10,9 +10,9 @@ use crate::{UserId, UserNo};
 /// an edge of the author to itself, which no list, count or mutual shows.
 #[async_trait]
 pub trait OwnPosts: Send + Sync + 'static {
-    /// Says whether they do. A write that begins from then on goes by it. Another answer than before leaves the authors
-    /// who have published to be [walked through](Self::own_posts_due). Durable when it answers; to say the same again
-    /// changes nothing. A store that was never told has no such edge.
+    /// Says whether the items of authors stand in their own feeds. A write that begins from then on goes by it. Another
+    /// answer than before leaves the authors who have published to be [walked through](Self::own_posts_due). Durable
+    /// when it answers; to say the same again changes nothing. A store that was never told has no such edge.
     async fn set_own_posts(&self, on: bool) -> Result<()>;
 
     /// The next authors who have published and to whom `on` is still to be carried out, by number, at most `limit`.
