@@ -9,6 +9,9 @@ CREATE TABLE own_posts (
     at        integer
 );
 
+-- Whether the author has an edge to itself that is on or held back. A publish reads it under the lock of this row.
+ALTER TABLE authors ADD COLUMN own_edge boolean NOT NULL DEFAULT false;
+
 -- The living items that a user has addressed to readers, in display order. Notifications are not among them: the ids
 -- that the server gives them begin with this prefix.
 CREATE INDEX items_sent ON items (author, rank, id)

@@ -49,7 +49,7 @@ async fn used(url: &str) {
 }
 
 /// What breaks a store, and the check that finds it. The column of an item's id has its sign bit flipped.
-const DAMAGES: [(&str, &str); 27] = [
+const DAMAGES: [(&str, &str); 28] = [
     ("names of users", "UPDATE counters SET value = value + 1 WHERE name = 'users'"),
     (
         "names of users",
@@ -68,6 +68,7 @@ const DAMAGES: [(&str, &str); 27] = [
     ("edges", "UPDATE edges SET bucket = bucket + 1 WHERE is_on"),
     ("edges", "UPDATE readers SET counter = 0"),
     ("edges", "UPDATE edges SET from_seq = 9 WHERE is_on"),
+    ("edges", "UPDATE authors SET own_edge = true"),
     ("edges", "DELETE FROM shields"),
     ("edges", "UPDATE edges SET shields = 0 WHERE shields > 0"),
     ("follower counts", "UPDATE follower_counts SET followers = followers + 1"),

@@ -146,6 +146,11 @@ SELECT format('the edge from %s to %s begins at %s, and the outbox ends at %s',
               e.reader, e.author, e.from_seq, coalesce(a.head, 0))
 FROM edges e LEFT JOIN authors a USING (author) WHERE e.is_on AND e.from_seq > coalesce(a.head, 0)
 UNION ALL
+SELECT format('the row of author %s says %s of its edge to itself, and the edge says %s', a.author, a.own_edge,
+              coalesce(e.is_on OR e.held_back, false))
+FROM authors a LEFT JOIN edges e ON e.reader = a.author AND e.author = a.author
+WHERE a.own_edge <> coalesce(e.is_on OR e.held_back, false)
+UNION ALL
 SELECT format('the edge from %s to %s has the shields %s, and the lists say %s', reader, author, e.shields, s.shields)
 FROM edges e FULL JOIN (
     SELECT reader, author, sum(DISTINCT bit)::smallint AS shields FROM (

@@ -31,14 +31,12 @@ macro_rules! lock_authors {
 
 /// Locks authors to append to their outboxes, so that nobody else moves the head. Followers are counted only for class
 /// `auto`, where their number decides the route. The last column says whether the author is to have an edge to itself
-/// and has none; such an edge is not taken away but by a store that was told otherwise.
+/// and has none. The author's row says so, and not the table of edges: a publish waits for no lock on that table.
 const LOCK_TO_APPEND: &str = lock_authors!(
     "CASE WHEN class = 0 THEN (
         SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author
      ) END",
-    "coalesce((SELECT own_posts FROM own_posts), false) AND NOT EXISTS (
-        SELECT FROM edges e WHERE e.reader = a.author AND e.author = a.author AND (e.is_on OR e.held_back)
-     )",
+    "NOT own_edge AND coalesce((SELECT own_posts FROM own_posts), false)",
     "UPDATE OF a"
 );
 /// Locks authors to follow them, so that nobody moves the head.
@@ -91,15 +89,13 @@ pub(super) async fn all(
                 ids.insert(*item);
                 places.push(*item);
             }
-            Write::Classify { author, .. } | Write::Import(Import::Class { author, .. }) => {
+            Write::Classify { author, .. }
+            | Write::OwnPosts { author, .. }
+            | Write::Import(Import::Class { author, .. }) => {
                 appends = true;
                 authors.extend(no(author));
             }
-            Write::Publish(_)
-            | Write::Follow { .. }
-            | Write::Unfollow { .. }
-            | Write::OwnPosts { .. }
-            | Write::Shield { .. } => {}
+            Write::Publish(_) | Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } => {}
             Write::Import(Import::Member(member)) => {
                 readers.extend(no(&member.reader));
                 groups.extend(no(&member.reader).map(|reader| (reader, member.group.clone())));

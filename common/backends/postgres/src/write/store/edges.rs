@@ -15,7 +15,8 @@ macro_rules! listed_at {
 
 /// Stores changed edges. They come in the order of their follows, which is the order in the lists; they are written in
 /// the order in which finished events lock them. The place in the lists, which is by time, changes only with a follow.
-/// What is outstanding, and whether anybody is told, changes only with the effect.
+/// What is outstanding, and whether anybody is told, changes only with the effect. The row of an author says whether
+/// there is an edge to itself; that row is locked for an update before.
 const CHANGE_EDGES: &str = concat!(
     "
 WITH counted AS (
@@ -31,6 +32,10 @@ changed AS (
     FROM unnest($3::integer[], $4::integer[], $5::smallint[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[],
                 $10::bigint[], $11::smallint[], $12::boolean[], $13::boolean[], $14::bigint[])
         AS n(reader, author, bucket, is_on, generation, from_seq, since, due, shields, held_back, quiet, past_seq)
+),
+own AS (
+    UPDATE authors a SET own_edge = c.is_on OR c.held_back FROM changed c
+    WHERE c.reader = c.author AND a.author = c.author
 )
 INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed, shields, held_back, quiet, past_seq)
 SELECT * FROM changed ORDER BY reader, author
