@@ -1,8 +1,8 @@
 //! Named points where a test kills the process.
 //!
-//! With the `failpoints` feature, `FEEDGATE_FAILPOINT=name` or `name:3` makes the process send SIGKILL to itself when
-//! it passes that point for the first or third time. This is a real crash: no destructor runs, and no buffer is
-//! flushed. Without the feature [`hit`] does nothing.
+//! In a build with debug assertions, `FEEDGATE_FAILPOINT=name` or `name:3` makes the process send SIGKILL to itself
+//! when it passes that point for the first or third time. This is a real crash: no destructor runs, and no buffer is
+//! flushed. In a release [`hit`] does nothing.
 
 /// The names of all failpoints, in the order in which a post passes them.
 pub const NAMES: &[&str] = &[
@@ -28,7 +28,7 @@ pub const NAMES: &[&str] = &[
 ];
 
 /// Kills this process if the environment variable names this point and its count is reached.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub fn hit(name: &'static str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +53,7 @@ pub fn hit(name: &'static str) {
     }
 }
 
-/// Does nothing: this build has no failpoints.
-#[cfg(not(feature = "failpoints"))]
+/// Does nothing: a release has no failpoints.
+#[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn hit(_name: &'static str) {}

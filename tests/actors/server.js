@@ -16,13 +16,13 @@ import { Program } from "./program.js";
 export class Server extends Backend {
   #process = null;
 
-  /** `config`: the text of a TOML file; `failpoints`: the build that has them; `under`: a tracer's command line. */
-  static async start(t, { config: text = "", failpoints = false, failpoint, under = () => [] } = {}) {
+  /** `config`: the text of a TOML file; `failpoint`: where it kills itself; `under`: a tracer's command line. */
+  static async start(t, { config: text = "", failpoint, under = () => [] } = {}) {
     const server = new Server();
     server.directory = await mkdtemp(join(tmpdir(), "feedgate-"));
     t.after(() => server.#sweep());
     await writeFile(server.config, text);
-    server.binary = join(TOOLS, "bin", failpoints || failpoint ? "feedgate-failpoints" : "feedgate");
+    server.binary = join(TOOLS, "bin", "feedgate");
     const command = [...under(server.directory), server.binary, "serve", "--data", server.data, "--config", server.config];
     server.#process = new Program((address) => [...command, "--listen", address]);
     await server.start({ failpoint });

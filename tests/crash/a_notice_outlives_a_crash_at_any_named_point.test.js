@@ -22,7 +22,7 @@ for (const name of POINTS) {
     if ((name === "step-logged" && what === "addressed") || (name === "news-taken" && what === "posted")) continue;
     test(`killed at ${name}, a reader is told of what was ${what}`, async (t) => {
       const webhook = await Webhook.start(t);
-      const server = await Server.start(t, { failpoints: true, config: webhook.config({ timeout_secs: 1 }) });
+      const server = await Server.start(t, { config: webhook.config({ timeout_secs: 1 }) });
       await server.follow("bob", "ann");
       await server.page("bob");
       await register(server, "bob", "phone");

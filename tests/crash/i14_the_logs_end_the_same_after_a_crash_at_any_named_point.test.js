@@ -32,7 +32,7 @@ class Survivor {
 
   static async start(t, failpoint) {
     const survivor = new Survivor();
-    survivor.server = await Server.start(t, { failpoints: true, failpoint, config: CONFIG });
+    survivor.server = await Server.start(t, { failpoint, config: CONFIG });
     survivor.failpoint = failpoint;
     return survivor;
   }

@@ -31,8 +31,8 @@ for (const fault of CASES) {
   const { store, call, error, then } = fault;
   test(`i6_when_a_${call}_of_the_${store}_fails_with_errno_${error}_the_server_${then.replace(" ", "_")}_and_nothing_accepted_is_lost`, async (t) => {
     const disk = await Disk.ready(t);
-    // The build with failpoints writes snapshots all the time.
-    const server = await Server.start(t, { under: disk.under, failpoints: true });
+    // A build with debug assertions writes snapshots all the time.
+    const server = await Server.start(t, { under: disk.under });
     await server.follow("bob", "ann");
     const accepted = [await post(server, 0)];
     await server.drained();

@@ -23,7 +23,7 @@ const count = (lines) => lines.reduce((all, { type }) => ({ ...all, [type]: (all
 
 /** A server with ann, who has written and said much, and with readers of hers. */
 async function populated(t) {
-  const server = await Home.start(t, { failpoints: true });
+  const server = await Home.start(t);
   for (const [reader, author] of [["bob", "ann"], ["bob", "cid"], ["cid", "ann"], ["ann", "cid"]]) await server.follow(reader, author);
   await server.publishMany("ann", POSTS);
   const { id } = await server.publish("cid", { text: "of cid" });

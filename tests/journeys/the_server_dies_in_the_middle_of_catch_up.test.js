@@ -8,7 +8,7 @@ const MISSED = 800;
 
 /** A phone asleep, 800 posts behind, and its server stopped. */
 async function asleep(t, options = {}) {
-  const server = await Home.start(t, { failpoints: true });
+  const server = await Home.start(t);
   await server.follow("ann", "bob");
   const phone = await Phone.open(t, server, "ann", { device: "ios-1", ...options });
   await phone.subscribed();

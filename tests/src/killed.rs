@@ -1,6 +1,6 @@
 //! The child of `tests/feeds_killed.rs`: embedded stores on disk with a worker and a node, asked line by line.
 //!
-//! It is built with failpoints, and dies at the one that `FEEDGATE_FAILPOINT` names.
+//! Built with debug assertions it has failpoints, and dies at the one that `FEEDGATE_FAILPOINT` names.
 
 use std::io::{BufRead, Write};
 use std::path::Path;

@@ -4,9 +4,10 @@
 //! forget, and dies on the way at some failpoint's nth passing; a caller that lost an answer asks again. In the end
 //! nothing is killed any more, and every device and every walk over pages must show what the oracle says.
 //!
-//! `FEEDGATE_SEED=n cargo test -p feedgate-tests --features failpoints --test feeds_killed` repeats one seed;
+//! `FEEDGATE_SEED=n cargo test -p feedgate-tests --test feeds_killed` repeats one seed;
 //! `FEEDGATE_SEEDS` and `FEEDGATE_SCHEDULE` are as in `schedules.rs`.
 
+#![cfg(debug_assertions)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
 use std::collections::BTreeMap;

@@ -41,8 +41,8 @@ const ANY_FEED: &str = "NAME";
 const URL: &str = "_url";
 const FILE: &str = "_file";
 
-/// The variable that only builds that crash on purpose read: see [`feedgate_common::failpoint`].
-const FAILPOINT: Option<&str> = if cfg!(feature = "failpoints") { Some("FEEDGATE_FAILPOINT") } else { None };
+/// The variable that only builds with debug assertions read: see [`feedgate_common::failpoint`].
+const FAILPOINT: Option<&str> = if cfg!(debug_assertions) { Some("FEEDGATE_FAILPOINT") } else { None };
 
 /// One value that a source gives.
 #[derive(Debug, Clone)]

@@ -63,9 +63,9 @@ pub struct Settings {
     pub snapshot_after: u64,
 }
 
-/// How long the log may grow before snapshots are due, in bytes. A build for crash tests writes snapshots often, so
-/// that its crashes fall on them too.
-const SNAPSHOT_AFTER: u64 = if cfg!(feature = "failpoints") { 2 << 10 } else { 64 << 20 };
+/// How long the log may grow before snapshots are due, in bytes. A build with debug assertions writes
+/// snapshots often, so that the crashes of tests fall on them too.
+const SNAPSHOT_AFTER: u64 = if cfg!(debug_assertions) { 2 << 10 } else { 64 << 20 };
 
 impl Default for Settings {
     fn default() -> Self {
