@@ -130,6 +130,10 @@ impl Items for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.originals(ids, viewer).await
     }
+    async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>> {
+        self.gate.wait().await;
+        self.store.reposts(original, before, limit).await
+    }
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
         self.gate.wait().await;
         self.store.published(ids).await

@@ -65,9 +65,10 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId, if_version: Option<u
     if row.living {
         same_version(id, row.version, if_version)?;
         let by = draft.follow_up(id, row, Op::Delete)?;
-        draft.changes.push(Change::End { id, by });
+        draft.end(id, row, by);
     }
-    Ok(Written::Deleted { author: row.author, readers: row.door.readers().to_vec(), fresh: row.living, told: vec![] })
+    let (readers, repost_of) = (row.door.readers().to_vec(), row.repost_of.filter(|_| row.living));
+    Ok(Written::Deleted { author: row.author, readers, fresh: row.living, repost_of, told: vec![] })
 }
 
 fn same_version(item: ItemId, version: u32, if_version: Option<u32>) -> Result<(), Refused> {

@@ -297,6 +297,7 @@ mod tests {
             door: Door::Direct(vec![ANN]),
             fingerprint: [0; 16],
             living: true,
+            repost_of: None,
         };
         let users = || (2..9).map(UserNo);
         Rows {

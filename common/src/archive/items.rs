@@ -19,6 +19,10 @@ pub trait Items: Send + Sync + 'static {
     /// for. It shows every delete and every shield that was answered before.
     async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>>;
 
+    /// The living reposts of an item, whoever may see them, with an id below `before`, the greatest id first, at most
+    /// `limit`. The item itself may be deleted or unknown.
+    async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>>;
+
     /// By whom and when the items of these ids were published, in Unix ms and in the order asked, whether they live or
     /// were deleted; `None` for an id that no item ever had. Reads no bodies, so that many may be asked about.
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>>;

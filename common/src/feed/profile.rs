@@ -94,6 +94,9 @@ mod tests {
         async fn originals(&self, _: &[ItemId], _: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
             unreachable!("items are read by who may see them")
         }
+        async fn reposts(&self, _: ItemId, _: Option<ItemId>, _: usize) -> Result<Vec<ItemId>> {
+            unreachable!("no reposts are asked for")
+        }
         async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
             unreachable!("no time is asked for")
         }

@@ -44,6 +44,7 @@ mod push;
 mod rankings;
 mod reactions;
 mod read;
+mod reposts;
 mod revocations;
 mod rows;
 mod search;
@@ -199,6 +200,10 @@ impl Items for PostgresArchive {
             Viewer::Backend => self.items.get(ids).await,
             Viewer::User(user) => self.pool.read(work!(|connection| items::originals(connection, ids, user))).await,
         }
+    }
+
+    async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>> {
+        self.pool.read(work!(|connection| reposts::listed(connection, original, before, limit))).await
     }
 
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {

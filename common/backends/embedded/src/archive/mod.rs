@@ -7,6 +7,7 @@
 //!                    └ ledger    what they share: counters, new users, events ─▶ one transaction ─▶ answer
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
+//!                    ├ reposts   the living reposts of items
 //!                    ├ own_posts edges of authors to themselves, what users have sent
 //!                    ├ persons   what the business says of users
 //!                    ├ audiences lists of users, and to whom an item is narrowed
@@ -49,6 +50,7 @@ mod pins;
 mod push;
 mod rankings;
 mod reactions;
+mod reposts;
 mod revocations;
 pub(crate) mod search;
 mod sights;
@@ -124,6 +126,8 @@ pub struct EmbeddedArchive {
     any_people: Arc<Any>,
     reactions: Arc<AroundItems>,
     comments: Arc<AroundItems>,
+    /// Whether there may be a repost.
+    any_reposts: Arc<Any>,
     /// Of what users are told.
     rules: Arc<ArcSwap<Rules>>,
     /// Reactions that wait to be carried out together.
@@ -164,6 +168,7 @@ impl EmbeddedArchive {
         let any_people = Arc::new(Any::of::<tables::People>(&*db.view()?)?);
         let reactions = Arc::new(reactions::known(&*db.view()?)?);
         let comments = Arc::new(comments::known(&*db.view()?)?);
+        let any_reposts = Arc::new(reposts::known(&db).await?);
         let any_search = Arc::new(Any::of::<tables::SearchState>(&*db.view()?)?);
         Ok(Self {
             db,
@@ -180,6 +185,7 @@ impl EmbeddedArchive {
             any_people,
             reactions,
             comments,
+            any_reposts,
             rules: Arc::default(),
             waiting: Arc::default(),
             any_search,
@@ -278,6 +284,9 @@ impl Writes for EmbeddedArchive {
         let asks: Vec<Ask> = writes.into_iter().map(|write| Ask::new(write, now)).collect();
         let indexed = Prepared::of(&*self.db.view()?, &self.any_search, &asks)?;
         let bytes = asks.iter().map(Ask::bytes).sum();
+        if asks.iter().filter_map(Ask::published).any(|publish| publish.repost_of.is_some()) {
+            self.any_reposts.set();
+        }
         let changed: Vec<ItemId> = asks.iter().filter_map(accept::changed_item).collect();
         let (users, hot, sweep, setup) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.setup);
         let (log, told) = (self.log.clone(), self.log.clone());
@@ -349,6 +358,10 @@ impl Items for EmbeddedArchive {
     async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
         let found = self.hot.items(&self.db, &self.users, ids)?;
         people::originals(&*self.db.view()?, viewer, found)
+    }
+
+    async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>> {
+        reposts::listed(&*self.db.view()?, original, before, limit)
     }
 
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {

@@ -19,6 +19,7 @@ use super::lines;
 use super::load::add_of;
 use super::rankings;
 use super::reactions;
+use super::reposts;
 use super::tables::{
     self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Everyones, Expiries,
     FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, PullHeads,
@@ -38,6 +39,7 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
                 readers.iter().try_for_each(|reader| ledger.address(*reader, &record, history).map(drop))?;
             }
             Change::Make { id, item, publish } => make(ledger, *id, item, publish),
+            Change::Repost { original, id, counts } => reposts::count(ledger.tx, *original, *id, *counts)?,
             Change::Narrow { id, readers } => ledger.tx.put::<Audiences>(id, &AudienceRow(readers.clone())),
             Change::Edit { id, version, body } => edit(ledger, *id, *version, body)?,
             Change::Move { id, item, by } => move_to(ledger, *id, item, *by)?,

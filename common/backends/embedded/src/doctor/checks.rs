@@ -10,7 +10,7 @@ use crate::archive::search::Audit;
 use crate::archive::tables::{
     Adds, Audiences, Authors, CommentEnds, CommentIds, Comments, Counters, DirectHeads, Due, Edges, FollowerList,
     Followers, FollowingList, ForeignIds, Items, Life, NO_SEQ, Names, Owed, People, PushDevices, PushDue, PushNotices,
-    PushReaders, Reacted, ReactionEnds, Reactors, Records, Shown, Talks, Tallies, Users,
+    PushReaders, Reacted, ReactionEnds, Reactors, Records, RepostCounts, Reposts, Shown, Talks, Tallies, Users,
 };
 use crate::view::{Read, View};
 
@@ -19,7 +19,7 @@ type Run = fn(&View, &mut Check) -> Result<()>;
 
 /// Runs all checks, and says what is outstanding. A table that cannot be read to its end is a finding of its check.
 pub(super) fn all(view: &View, report: &mut Report) {
-    let checks: [(&'static str, Run); 15] = [
+    let checks: [(&'static str, Run); 16] = [
         ("names of users", names),
         ("items", items),
         ("outboxes", outboxes),
@@ -33,6 +33,7 @@ pub(super) fn all(view: &View, report: &mut Report) {
         ("audiences", lists::audiences),
         ("reactions", reactions),
         ("comments", comments),
+        ("reposts", reposts),
         ("push notices", notices),
         ("the index of search", search),
     ];
@@ -260,6 +261,35 @@ fn comments(view: &View, check: &mut Check) -> Result<()> {
         let found = view.get::<CommentIds>(&id)? == Some((item, at));
         check.expect(found, || format!("comment {id} on item {item} is not found by its id"));
     }
+    Ok(())
+}
+
+fn reposts(view: &View, check: &mut Check) -> Result<()> {
+    let mut living = 0;
+    for row in view.scan::<Items>(..) {
+        let (id, item) = row?;
+        let Life::Living { repost_of: Some(original), .. } = item.life else { continue };
+        check.look();
+        living += 1;
+        let listed = view.has::<Reposts>(&(original, id))?;
+        check.expect(listed, || format!("item {id} reposts item {original}, and is not listed there"));
+    }
+    let mut listed = 0;
+    for row in view.scan::<Reposts>(..) {
+        row?;
+        listed += 1;
+    }
+    check.expect(listed == living, || format!("{living} reposts live, and {listed} are listed"));
+    let mut counted = 0;
+    for row in view.scan::<RepostCounts>(..) {
+        let (original, count) = row?;
+        check.look();
+        counted += count;
+        let all = (original, ItemId(0))..=(original, ItemId(u64::MAX));
+        let reposts = view.scan::<Reposts>(all).count() as u64;
+        check.expect(reposts == count, || format!("item {original} has {reposts} reposts, and {count} are counted"));
+    }
+    check.expect(counted == listed, || format!("{listed} reposts are listed, and {counted} are counted"));
     Ok(())
 }
 

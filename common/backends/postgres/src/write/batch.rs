@@ -11,6 +11,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
 
 use super::lines::Changed;
+use crate::reposts::{self, Recounted};
 use crate::rows;
 
 /// How many bits of an item id lie below its milliseconds.
@@ -109,6 +110,8 @@ pub(super) struct Batch<'a> {
     pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
     /// How lines of notifications change.
     pub(super) lines: Changed<'a>,
+    /// How the numbers of reposts change.
+    pub(super) reposts: Recounted,
     /// What other programs are to be told, in the order of the operations.
     pub(super) announced: Vec<Announcement>,
     /// How many changes there were so far whose order shows in a list.
@@ -166,6 +169,7 @@ impl<'a> Batch<'a> {
                 let (foreign_id, body) = (foreign_id.map(CompactString::as_str), Some(publish.body.get()));
                 self.made.insert(*id, Made { publish, foreign_id, body });
             }
+            Change::Repost { original, id, counts } => reposts::note(&mut self.reposts, *original, *id, *counts),
             Change::Narrow { id, readers } => self.narrowed.push((*id, readers.clone())),
             Change::Edit { id, body, .. } => self.set_body(*id, Some(body.get())),
             Change::Move { id, by, .. } => {

@@ -38,6 +38,8 @@
 //!   reacted                               item, user                → with which of these kinds the user has reacted
 //!   reactors                              item, kind, time, user    → who has reacted, by time
 //!   reaction_ends                         item                      → deleted, and its reactions are to be removed
+//!   reposts, repost_counts                original, repost; original → the living reposts of an item; how many
+//!   reposts_known                         ()                        → the two before hold all reposts of the store
 //!   postings                              build, mark, time, id     → what search finds by a word, an author or a kind
 //!   search_state                          ()                        → what the index of search is of; how far it is built
 //!   lines                                 the line's first item     → its reader, group and item, and its count
@@ -86,6 +88,7 @@ mod push;
 mod rankings;
 mod reactions;
 mod records;
+mod reposts;
 mod retries;
 mod revocations;
 mod search;
@@ -123,6 +126,7 @@ pub(crate) use push::{
 pub(crate) use rankings::{RankedIn, RankedOver, RankedRow, RankingDue};
 pub(crate) use reactions::{Reacted, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow};
 pub(crate) use records::{RecordRow, Records};
+pub(crate) use reposts::{RepostCounts, Reposts, RepostsKnown};
 pub(crate) use retries::{Expiries, Retries};
 pub(crate) use revocations::{RevocationList, Revoked, RevokedRow};
 pub(crate) use search::{Build, Postings, SearchRow, SearchState, Stage};
@@ -232,6 +236,9 @@ mod tests {
             RankingDue::TAG,
             OwnPosts::TAG,
             Sent::TAG,
+            Reposts::TAG,
+            RepostCounts::TAG,
+            RepostsKnown::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();
