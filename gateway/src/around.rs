@@ -238,7 +238,7 @@ mod tests {
     use async_trait::async_trait;
     use feedgate_common::around::{Place, Reacted, Reaction, Unreacted, Viewer, Visible};
     use feedgate_common::error::Result;
-    use feedgate_common::{DisplayKey, FeedId, UserNo};
+    use feedgate_common::{DisplayKey, FeedId, Replaced, UserNo};
 
     use super::*;
 
@@ -258,6 +258,9 @@ mod tests {
         }
         async fn reposts(&self, _: ItemId, _: Option<ItemId>, _: usize) -> Result<Vec<ItemId>> {
             unreachable!("no reposts are asked for")
+        }
+        async fn versions(&self, _: ItemId) -> Result<Vec<Replaced>> {
+            unreachable!("no versions are asked for")
         }
         async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
             unreachable!("no time is asked for")

@@ -174,6 +174,8 @@ pub enum Change<'a> {
         version: u32,
         /// The new body of the item.
         body: &'a Body,
+        /// Whether the body before is kept, as one that was replaced by a user. Those of a notification are not.
+        keeps: bool,
     },
     /// Moves a living item to another rank. A record deletes its add, and its new add follows.
     Move {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::around::Viewer;
 use crate::error::Result;
-use crate::{DisplayKey, FeedId, Item, ItemId, Millis, UserNo};
+use crate::{DisplayKey, FeedId, Item, ItemId, Millis, Replaced, UserNo};
 
 /// Reads items, an author's list of them, and for whom they are.
 #[async_trait]
@@ -22,6 +22,10 @@ pub trait Items: Send + Sync + 'static {
     /// The living reposts of an item, whoever may see them, with an id below `before`, the greatest id first, at most
     /// `limit`. The item itself may be deleted or unknown.
     async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>>;
+
+    /// The bodies that the item had before it was edited, the newest first, at most [`BODIES_KEPT`](crate::BODIES_KEPT);
+    /// none if it was never edited, or does not live. A notification keeps none.
+    async fn versions(&self, item: ItemId) -> Result<Vec<Replaced>>;
 
     /// By whom and when the items of these ids were published, in Unix ms and in the order asked, whether they live or
     /// were deleted; `None` for an id that no item ever had. Reads no bodies, so that many may be asked about.

@@ -58,6 +58,7 @@ mod shields;
 mod stats;
 mod token;
 mod transfer;
+mod versions;
 pub(crate) mod writer;
 
 use std::sync::Arc;
@@ -165,6 +166,7 @@ const ROUTES: &[Route] = &[
     ("/v1/items/{id}/reactions", || get(reactions::list)),
     ("/v1/items/{id}/reactions/{kind}/{user}", || put(reactions::give).delete(reactions::take_back)),
     ("/v1/items/{id}/reposts", || get(reposts::list)),
+    ("/v1/items/{id}/versions", || get(versions::list)),
     ("/v1/search/items", || get(search::items)),
     ("/v1/search/users", || get(search::users)),
     ("/v1/follows/batch", || post(graph::many)),

@@ -65,7 +65,10 @@ async fn s8_every_page_and_read_shows_the_original_as_the_viewer_may_see_it_now(
     server.call(&format!("PUT /v1/items/{original}/reactions/like/joe"), None).await.expect(200);
     for item in by_all_routes(&server, &id).await {
         shows(&item, &original, Some("newer"));
-        assert_eq!((&item["ref_item"]["version"], &item["ref_item"]["counts"]), (&json!(2), &json!({"like": 1})));
+        assert_eq!(
+            (&item["ref_item"]["version"], &item["ref_item"]["counts"]),
+            (&json!(2), &json!({"like": 1, "reposts": 1}))
+        );
     }
     for shield in ["bob/muted/ann", "ann/hidden/bob", "bob/blocked/ann", "ann/blocked/bob"] {
         server.call(&format!("PUT /v1/users/{shield}"), None).await.expect(204);
@@ -205,6 +208,7 @@ async fn s8_exports_and_imports_carry_what_a_repost_names() {
 async fn s1_the_number_of_reposts_stands_wherever_the_original_has_counts() {
     let (server, _dir, original, id) = start().await;
     server.follow("bob", "ann").await;
+    server.follow("joe", "eve").await;
     server.settled().await;
     let counts =
         async |of: &str| server.get_as("bob", &format!("/v1/items/{of}")).await.expect(200).json["counts"].clone();
@@ -240,7 +244,7 @@ async fn s8_reposts_are_listed_newest_first_as_their_viewer_may_see_them() {
     let of_joe = id_of(&repost(&server, "joe", &original).await.expect(201));
     let body = json!({"author": "dan", "body": 1, "ref": original, "audience": {"users": ["cid"]}});
     let of_dan = id_of(&server.post("/v1/items", body).await.expect(201));
-    server.call("PUT /v1/users/joe", Some(r#"{"name":"Joe"}"#)).await.expect(200);
+    server.call("PUT /v1/users/joe", Some(r#"{"name":"Joe"}"#)).await.expect(204);
     let all = server.get(&path).await;
     let first = &all.json["reposts"][1];
     assert_eq!((&first["author"], &all.json["people"]), (&json!("joe"), &json!({"joe": {"name": "Joe"}})));

@@ -51,6 +51,7 @@ mod search;
 mod sights;
 mod telling;
 mod users;
+mod versions;
 mod write;
 
 use std::collections::HashMap;
@@ -85,7 +86,7 @@ use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
-    PullSeq, Record, Seen, UserId, UserNo, Watermarks,
+    PullSeq, Record, Replaced, Seen, UserId, UserNo, Watermarks,
 };
 
 use futures_util::stream::BoxStream;
@@ -204,6 +205,10 @@ impl Items for PostgresArchive {
 
     async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>> {
         self.pool.read(work!(|connection| reposts::listed(connection, original, before, limit))).await
+    }
+
+    async fn versions(&self, item: ItemId) -> Result<Vec<Replaced>> {
+        self.pool.read(work!(|connection| versions::listed(connection, item))).await
     }
 
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {

@@ -28,7 +28,9 @@ async fn used(url: &str) {
     let direct = Publish { audience, repost_of, ..item(3) };
     let block = Write::Shield { user: user("eve"), other: user("ann"), shield: Shield::Block, up: true };
     let writes = vec![Write::Publish(item(1)), Write::Publish(item(2)), follow("bob", "ann"), follow("cid", "ann")];
-    let more = vec![Write::Delete { item: ItemId(2), if_version: None }, Write::Publish(direct), block];
+    let body = || Some(Body::parse(r#"{"text":"edited"}"#.to_owned()).unwrap());
+    let edit = Write::Edit { item: ItemId(1), body: body(), rank: None, if_version: None };
+    let more = vec![edit, Write::Delete { item: ItemId(2), if_version: None }, Write::Publish(direct), block];
     for written in archive.write([writes, more].concat(), NOW).await.unwrap() {
         assert!(!matches!(written.unwrap(), Written::Published { fresh: false, .. }));
     }
@@ -50,7 +52,7 @@ async fn used(url: &str) {
 }
 
 /// What breaks a store, and the check that finds it. The column of an item's id has its sign bit flipped.
-const DAMAGES: [(&str, &str); 31] = [
+const DAMAGES: [(&str, &str); 34] = [
     ("names of users", "UPDATE counters SET value = value + 1 WHERE name = 'users'"),
     (
         "names of users",
@@ -81,6 +83,12 @@ const DAMAGES: [(&str, &str); 31] = [
     ("reposts", "UPDATE repost_counts SET count = count + 1"),
     ("reposts", "DELETE FROM repost_counts"),
     ("reposts", "UPDATE items SET repost_of = NULL"),
+    ("versions of items", "UPDATE item_versions SET version = 9"),
+    ("versions of items", "UPDATE item_versions SET item = 2 + (-9223372036854775808)"),
+    (
+        "versions of items",
+        "INSERT INTO item_versions SELECT item, -n, 0, body FROM item_versions, generate_series(1, 20) n",
+    ),
     ("lines of notifications", "INSERT INTO line_members VALUES (1, 1, 'k', 1, '{}')"),
     ("audiences", "INSERT INTO audiences VALUES (1 + (-9223372036854775808), '{1}')"),
     ("push notices", "UPDATE readers SET listens = false"),

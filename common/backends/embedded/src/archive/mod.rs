@@ -8,6 +8,7 @@
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
 //!                    ├ reposts   the living reposts of items
+//!                    ├ versions  the bodies that items had
 //!                    ├ own_posts edges of authors to themselves, what users have sent
 //!                    ├ persons   what the business says of users
 //!                    ├ audiences lists of users, and to whom an item is narrowed
@@ -58,6 +59,7 @@ mod store;
 mod sweep;
 pub(crate) mod tables;
 mod users;
+mod versions;
 
 use std::sync::Arc;
 
@@ -78,7 +80,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::notify::Rules;
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
-    PullSeq, Record, Seen, UserId, UserNo, Watermarks,
+    PullSeq, Record, Replaced, Seen, UserId, UserNo, Watermarks,
 };
 use futures_util::stream::BoxStream;
 
@@ -362,6 +364,10 @@ impl Items for EmbeddedArchive {
 
     async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>> {
         reposts::listed(&*self.db.view()?, original, before, limit)
+    }
+
+    async fn versions(&self, item: ItemId) -> Result<Vec<Replaced>> {
+        versions::listed(&*self.db.view()?, item)
     }
 
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {

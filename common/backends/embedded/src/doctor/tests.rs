@@ -16,7 +16,7 @@ use crate::archive::tables::{
     AudienceRow, Audiences, AuthorRow, Authors, DirectHeads, DirectShown, Due, Edges, Followers, FollowingList,
     ForeignIds, ItemRow, Items, Life, LineRow, Lines, LinesOf, ListHeads, Listed, Listing, MemberKeys, Owed, People,
     PersonRow, Postings, PushDue, RankedIn, RankedRow, Reactors, Records, RepostCounts, Reposts, ShieldList, ShieldsUp,
-    Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users,
+    Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users, VersionRow, Versions,
 };
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -39,7 +39,8 @@ async fn killed(dir: &Path) -> ItemId {
     let gone = Publish { id: Some(ItemId(2)), ..Publish::new(name("ann"), body()) };
     let follow = |reader| Write::Follow { reader: name(reader), author: name("ann") };
     let delete = Write::Delete { item: ItemId(2), if_version: None };
-    let writes = vec![Write::Publish(keyed), Write::Publish(gone), follow("bob"), follow("cid"), delete];
+    let edit = Write::Edit { item: ItemId(1), body: Some(body()), rank: None, if_version: None };
+    let writes = vec![Write::Publish(keyed), Write::Publish(gone), follow("bob"), follow("cid"), delete, edit];
     archive.write(writes, 7).await.unwrap();
     let users = archive.intern(&[name("ann"), name("bob")]).await.unwrap();
     let ann = Person { card: Card { name: Some("Ann".into()), avatar: None }, attrs: None };
@@ -226,6 +227,16 @@ async fn each_check_finds_its_damage() {
         ("reposts", |tx| {
             tx.remove::<Reposts>(&(ItemId(1), ItemId(3)));
             tx.put::<Reposts>(&(ItemId(1), ItemId(2)), &());
+            Ok(())
+        }),
+        ("versions of items", |tx| {
+            let row = tx.get::<Versions>(&(ItemId(1), 1))?.unwrap();
+            tx.put::<Versions>(&(ItemId(2), 1), &row);
+            Ok(())
+        }),
+        ("versions of items", |tx| {
+            let row = VersionRow { at: 7, body: "1".into() };
+            (0..20).for_each(|version| tx.put::<Versions>(&(ItemId(1), u32::MAX - version), &row));
             Ok(())
         }),
         ("what is addressed to readers", |tx| {

@@ -46,7 +46,7 @@ WHERE NOT ",
     };
 }
 
-pub(super) const CHECKS: [Rule; 13] = [
+pub(super) const CHECKS: [Rule; 14] = [
     Rule { name: "names of users", rows: "users", wrong: USERS },
     Rule { name: "items", rows: "items", wrong: ITEMS },
     Rule { name: "outboxes", rows: "records", wrong: OUTBOXES },
@@ -56,6 +56,7 @@ pub(super) const CHECKS: [Rule; 13] = [
     Rule { name: "reactions", rows: "reactions", wrong: REACTIONS },
     Rule { name: "comments", rows: "comments", wrong: COMMENTS },
     Rule { name: "reposts", rows: "repost_counts", wrong: REPOSTS },
+    Rule { name: "versions of items", rows: "item_versions", wrong: VERSIONS },
     Rule { name: "lines of notifications", rows: "lines", wrong: LINES },
     Rule { name: "audiences", rows: "audiences", wrong: AUDIENCES },
     Rule { name: "push notices", rows: "push_notices", wrong: NOTICES },
@@ -222,6 +223,20 @@ FROM (SELECT repost_of AS item, (id & 31)::smallint AS shard, count(*) AS n FROM
       WHERE repost_of IS NOT NULL AND body IS NOT NULL GROUP BY 1, 2) AS r
 FULL JOIN (SELECT item, shard, count AS n FROM repost_counts) AS c USING (item, shard)
 WHERE coalesce(r.n, 0) <> coalesce(c.n, 0)"
+);
+
+/// Of an item that lives, the newest twenty bodies are kept.
+const VERSIONS: &str = concat!(
+    "SELECT format('version %s of item %s is kept, and the item has version %s', v.version, ",
+    id!("v.item"),
+    ", coalesce(i.version, 0)) AS finding
+FROM item_versions v LEFT JOIN items i ON i.id = v.item AND i.body IS NOT NULL
+WHERE v.version > coalesce(i.version, 0)
+UNION ALL
+SELECT format('item %s has %s versions', ",
+    id!("item"),
+    ", count(*))
+FROM item_versions GROUP BY item HAVING count(*) > 20"
 );
 
 /// A line may count other members than it has once its item was deleted by itself.

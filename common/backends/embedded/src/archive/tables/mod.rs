@@ -16,6 +16,7 @@
 //!   direct_shown                          reader, feed, rank, item  → the living of it in display order
 //!   recipients                            item, reader              → to whom an item is addressed
 //!   items (a tree of their own)           item                      → body, or what is left of it
+//!   versions (in that tree)               item, version             → a body that was replaced, and when
 //!   foreign_ids                           the backend's key         → item
 //!   retries, expiries                     author, key               → what was answered; until when
 //!   edges                                 reader, author            → follow, shields, generation, from
@@ -96,6 +97,7 @@ mod shields;
 mod shown;
 mod sights;
 mod users;
+mod versions;
 
 pub(crate) use adds::{AddRow, Adds};
 pub(crate) use announcements::{AnnouncementRow, Announcements, LastAnnounced};
@@ -134,6 +136,7 @@ pub(crate) use shields::{ShieldList, ShieldsUp};
 pub(crate) use shown::{Shown, ShownRow, Track};
 pub(crate) use sights::Sights;
 pub(crate) use users::{Names, Users};
+pub(crate) use versions::{VersionRow, Versions};
 
 /// Declares a table: an empty type that implements [`Table`](crate::table::Table).
 macro_rules! table {
@@ -239,6 +242,7 @@ mod tests {
             Reposts::TAG,
             RepostCounts::TAG,
             RepostsKnown::TAG,
+            Versions::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();
