@@ -154,7 +154,7 @@ pub enum Change<'a> {
     Repost {
         /// The item that is reposted.
         original: ItemId,
-        /// The repost.
+        /// The id of the repost.
         id: ItemId,
         /// Whether the repost was made, so that it counts (true), or deleted, so that it counts no more.
         counts: bool,
