@@ -19,8 +19,8 @@ pub trait Items: Send + Sync + 'static {
     /// for. It shows every delete and every shield that was answered before.
     async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>>;
 
-    /// Gives the living reposts of an item, whoever may see them, with an id below `before`, the greatest id first, at
-    /// most `limit`. The item itself may be deleted or unknown.
+    /// Gives the living reposts of an item, for all readers or for some, with an id below `before`, the greatest id first,
+    /// at most `limit`. The item itself may be deleted or unknown.
     async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>>;
 
     /// The bodies that the item had before it was edited, the newest first, at most [`BODIES_KEPT`](crate::BODIES_KEPT);

@@ -40,7 +40,7 @@ pub struct Around {
     pub own: Vec<ReactionKind>,
     /// How many comments the item has. Placeholders of deleted ones are not counted.
     pub comments: u64,
-    /// How many living items repost the item, whoever may see them.
+    /// How many living items repost the item, also those that the viewer may not see.
     pub reposts: u64,
 }
 
