@@ -45,6 +45,21 @@ pub struct Item {
     pub outbox_seq: OutboxSeq,
 }
 
+/// How many of the bodies that an item had are kept, the newest. A moderator looks at the last few, and whatever an author
+/// edits, an item takes no more than this times the largest body.
+pub const BODIES_KEPT: usize = 20;
+
+/// A body that an item had before it was edited.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replaced {
+    /// The version that the item had when the body was replaced. A new rank makes a version with the same body.
+    pub version: u32,
+    /// The body that was replaced.
+    pub body: Body,
+    /// When it was replaced, in Unix ms.
+    pub at: Millis,
+}
+
 #[cfg(test)]
 impl Item {
     /// An item of ann's for the followers, for unit tests.

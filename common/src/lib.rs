@@ -89,7 +89,7 @@ pub use doorbell::Doorbell;
 pub use error::StoreError;
 pub use ids::{Bucket, DeviceId, FeedId, InboxKey, ItemId, UserId, UserNo};
 pub use inboxes::Inboxes;
-pub use item::Item;
+pub use item::{BODIES_KEPT, Item, Replaced};
 pub use jobs::Jobs;
 pub use position::{Epoch, Position};
 pub use progress::{Cut, Progress, Watermarks};

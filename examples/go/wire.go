@@ -38,7 +38,7 @@ type Item struct {
 
 // around is what pages say of an item besides; a pushed change says none of it.
 type around struct {
-	Counts  map[string]uint64 `json:"counts,omitempty"`   // how many reacted, by kind, and how many comments there are
+	Counts  map[string]uint64 `json:"counts,omitempty"`   // how many reacted, by kind, and how many comments and reposts there are
 	Own     []string          `json:"own,omitempty"`      // the kinds with which the reader has reacted
 	RefItem *Item             `json:"ref_item,omitempty"` // the original of a repost, as it was when the page was read
 	RefGone bool              `json:"ref_gone,omitempty"` // the original of a repost is not to be seen

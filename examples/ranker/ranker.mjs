@@ -18,10 +18,10 @@ const SHOWN = 200;
 /** How many of the newest items of each author may be shown. */
 const CANDIDATES = 100;
 
-/** What an item is worth: a comment says more than a reaction. */
+/** What an item is worth: a comment or a repost says more than a reaction. */
 export function points({ counts = {} }) {
-  const { comments = 0, ...reactions } = counts;
-  return Object.values(reactions).reduce((sum, count) => sum + count, 0) + 3 * comments;
+  const { comments = 0, reposts = 0, ...reactions } = counts;
+  return Object.values(reactions).reduce((sum, count) => sum + count, 0) + 3 * (comments + reposts);
 }
 
 /**

@@ -50,7 +50,7 @@ function post(item, comments) {
       pictures(body),
       original(item),
       el("div", { class: "actions" },
-        action("repost", "Repost", "", { onclick: () => begin(reposting === id ? null : id), "aria-expanded": `${reposting === id}` }),
+        action("repost", "Repost", counts.reposts, { onclick: () => begin(reposting === id ? null : id), "aria-expanded": `${reposting === id}` }),
         action("comment", "Comments", counts.comments, { onclick: () => toggle(), "aria-expanded": `${comments !== null}` }),
         action("like", "Like", counts.like, { onclick: () => reader.like(id, !liked).catch(trouble), "aria-pressed": `${liked}` })),
       reposting === id && field({ label: "Say something about it", button: "Repost", send: (text) => repost(item, text) }),

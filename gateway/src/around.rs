@@ -19,8 +19,8 @@ use feedgate_common::{Body, Item, ItemId, Millis, UserId, error};
 use serde::{Serialize, Serializer};
 
 /// The most bytes that what stands around one item takes in JSON: each kind may stand in `counts` and in `own`, and each
-/// of its bytes may be written as two; and the number of comments.
-pub(crate) const AROUND_MAX: usize = KINDS_MAX * (2 * (2 * KIND_MAX_BYTES + 3) + 21) + 40;
+/// of its bytes may be written as two; and the numbers of comments and of reposts.
+pub(crate) const AROUND_MAX: usize = KINDS_MAX * (2 * (2 * KIND_MAX_BYTES + 3) + 21) + 2 * 40;
 
 /// An item with what stands around it, as one viewer sees it.
 #[derive(Debug)]
@@ -60,16 +60,17 @@ impl Shown {
 
     /// About how many bytes it takes in an answer.
     fn bytes(&self) -> usize {
-        let kinds = self.around.counts.iter().map(|(kind, _)| kind).chain(&self.around.own);
-        let comments = if self.around.comments > 0 { 40 } else { 0 };
-        let own = self.item.body.get().len() + kinds.map(|kind| kind.as_str().len() + 24).sum::<usize>() + comments;
-        own + self.original().map_or(0, Self::bytes)
+        let own = self.around.own.iter().map(ReactionKind::as_str);
+        let names = self.around.named().map(|(name, _)| name).chain(own);
+        self.item.body.get().len()
+            + names.map(|name| name.len() + 24).sum::<usize>()
+            + self.original().map_or(0, Self::bytes)
     }
 }
 
 /// Joins items with what stands around them, in their order: all of them, or the first ones that fit into an answer that
 /// ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items. Who sees only the
-/// comments of some is not told how many there are.
+/// comments of some is not told how many comments and reposts there are.
 pub(crate) async fn join(
     archive: &(impl Items + Reactions + ?Sized),
     onlooker: Onlooker,
@@ -115,9 +116,10 @@ pub(crate) async fn join(
     Ok(shown)
 }
 
-/// What an onlooker is told of what stands around an item: how many comments there are only if all of them are seen.
+/// What an onlooker is told of what stands around an item: how many comments and reposts there are only if the comments
+/// of everybody are seen.
 pub(crate) fn told_to(onlooker: Onlooker, around: Around) -> Around {
-    if onlooker.sees_some() { Around { comments: 0, ..around } } else { around }
+    if onlooker.sees_some() { around.of_some() } else { around }
 }
 
 /// The item of an original that is shown.
@@ -156,10 +158,10 @@ impl Serialize for Shown {
         if self.around.is_empty() && self.original.is_none() && !self.pinned {
             return self.item.serialize(s);
         }
-        let Self { item, around: Around { counts, own, comments }, original, pinned } = self;
+        let Self { item, around, original, pinned } = self;
         let (pinned, ref_gone) = (*pinned, matches!(original, Some(ShownOriginal::Gone)));
-        Joined { item, counts: Counts(counts, *comments), own, ref_item: self.original(), ref_gone, pinned }
-            .serialize(s)
+        let (counts, own) = (Counts(around), &around.own[..]);
+        Joined { item, counts, own, ref_item: self.original(), ref_gone, pinned }.serialize(s)
     }
 }
 
@@ -180,23 +182,20 @@ struct Joined<'a> {
     pinned: bool,
 }
 
-/// The name of the number of comments among the counts. No kind of reaction has it.
-const COMMENTS: &str = "comments";
-
-/// Counts of reactions by kind, and the number of comments, as an object: `{"like": 3, "comments": 2}`.
+/// Counts of reactions by kind, and the numbers of comments and of reposts, as an object:
+/// `{"like": 3, "comments": 2, "reposts": 1}`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Counts<'a>(pub(crate) &'a [(ReactionKind, u64)], pub(crate) u64);
+pub(crate) struct Counts<'a>(pub(crate) &'a Around);
 
 impl Counts<'_> {
     fn is_empty(&self) -> bool {
-        self.0.is_empty() && self.1 == 0
+        self.0.named().next().is_none()
     }
 }
 
 impl Serialize for Counts<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let comments = (self.1 > 0).then_some((COMMENTS, &self.1));
-        s.collect_map(self.0.iter().map(|(kind, count)| (kind.as_str(), count)).chain(comments))
+        s.collect_map(self.0.named())
     }
 }
 
@@ -239,7 +238,7 @@ mod tests {
     use async_trait::async_trait;
     use feedgate_common::around::{Place, Reacted, Reaction, Unreacted, Viewer, Visible};
     use feedgate_common::error::Result;
-    use feedgate_common::{DisplayKey, FeedId, UserNo};
+    use feedgate_common::{DisplayKey, FeedId, Replaced, UserNo};
 
     use super::*;
 
@@ -256,6 +255,12 @@ mod tests {
         async fn originals(&self, ids: &[ItemId], _: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
             self.0.fetch_add(1, Ordering::SeqCst);
             Ok(ids.iter().map(|id| (id.0 >= 1000).then(|| item(id.0))).collect())
+        }
+        async fn reposts(&self, _: ItemId, _: Option<ItemId>, _: usize) -> Result<Vec<ItemId>> {
+            unreachable!("no reposts are asked for")
+        }
+        async fn versions(&self, _: ItemId) -> Result<Vec<Replaced>> {
+            unreachable!("no versions are asked for")
         }
         async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
             unreachable!("no time is asked for")
@@ -286,7 +291,7 @@ mod tests {
             self.0.fetch_add(1, Ordering::SeqCst);
             let like = || "like".parse::<ReactionKind>().unwrap();
             let own = if viewer == Some(UserNo(1)) { vec![like()] } else { vec![] };
-            let liked = Around { counts: vec![(like(), 2)], own, comments: 0 };
+            let liked = Around { counts: vec![(like(), 2)], own, ..Around::default() };
             Ok(items.iter().map(|id| if id.0 % 2 == 0 { liked.clone() } else { Around::default() }).collect())
         }
         async fn reactions(
@@ -387,24 +392,28 @@ mod tests {
     }
 
     #[test]
-    fn s3_the_number_of_comments_stands_among_the_counts() {
+    fn s1_the_numbers_of_comments_and_reposts_stand_among_the_counts() {
         let like = || "like".parse::<ReactionKind>().unwrap();
-        let of = |counts, comments| {
-            let around = Around { counts, own: vec![], comments };
+        let of = |counts, comments, reposts| {
+            let around = Around { counts, own: vec![], comments, reposts };
             serde_json::to_value(Shown { item: item(1), around, original: None, pinned: false }).unwrap()["counts"]
                 .take()
         };
-        assert_eq!(of(vec![(like(), 2)], 3), serde_json::json!({"like": 2, "comments": 3}));
-        assert_eq!(of(vec![], 1), serde_json::json!({"comments": 1}));
-        assert_eq!(of(vec![], 0), serde_json::Value::Null);
+        assert_eq!(of(vec![(like(), 2)], 3, 0), serde_json::json!({"like": 2, "comments": 3}));
+        assert_eq!(of(vec![], 1, 2), serde_json::json!({"comments": 1, "reposts": 2}));
+        assert_eq!(of(vec![], 0, 1), serde_json::json!({"reposts": 1}));
+        assert_eq!(of(vec![], 0, 0), serde_json::Value::Null);
     }
 
     #[test]
-    fn s3_how_many_comments_there_are_is_told_to_who_sees_all_of_them() {
-        let around = Around { comments: 3, ..Around::default() };
+    fn s3_how_many_comments_and_reposts_there_are_is_told_to_who_sees_the_comments_of_all() {
+        let around = Around { comments: 3, reposts: 3, ..Around::default() };
+        let told_to = |onlooker| told_to(onlooker, around.clone());
         for (viewer, told) in [(Viewer::Backend, 3), (Viewer::User(None), 0), (Viewer::User(Some(UserNo(1))), 0)] {
-            assert_eq!(told_to(Onlooker { viewer, visible: Visible::Mutual }, around.clone()).comments, told);
-            assert_eq!(told_to(Onlooker { viewer, visible: Visible::All }, around.clone()).comments, 3);
+            let seen = told_to(Onlooker { viewer, visible: Visible::Mutual });
+            assert_eq!((seen.comments, seen.reposts), (told, told));
+            let seen = told_to(Onlooker { viewer, visible: Visible::All });
+            assert_eq!((seen.comments, seen.reposts), (3, 3));
         }
     }
 

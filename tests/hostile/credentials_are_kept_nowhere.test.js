@@ -33,6 +33,8 @@ test("no credential is in the log at its most talkative, nor in the store", asyn
     await server.request("GET", `/v1/search/users?q=${token.slice(0, 60)}`, undefined, { token: server.key });
     await server.request("GET", `/v1/users/${token.slice(0, 60)}/sent?cursor=${token}`, undefined, { token });
     await server.request("GET", `/v1/users/bob/outbox?viewer=${token.slice(0, 60)}`, undefined, { token });
+    await server.request("GET", `/v1/items/7/reposts?cursor=${token}`, undefined, { token });
+    await server.request("GET", `/v1/items/foreign:${token}/versions`, undefined, { token: server.key });
     await server.request("POST", "/v1/items", { author: "bob", body: 1, token }, { token: server.key });
     await server.request("PUT", `/v1/users/ann/feeds/${token.slice(0, 60)}/ranking`, [{ id: token, rank: 1 }], { token: server.key });
     await server.request("PUT", "/v1/users/ann/feeds/picks/ranking", [{ id: token, rank: 1 }], { token: server.key });

@@ -19,6 +19,10 @@ for (const deliver of ["items", "notify"]) {
     await server.call("PATCH", `/v1/items/${first.id}`, { body: { text: "one, edited" } });
     const edited = (item) => item.id === first.id && item.body.text === "one, edited" && item.version === 2;
     await phone.shows("the edit", (items) => items.some(edited));
+    const { versions } = await server.call("GET", `/v1/items/${first.id}/versions`);
+    assert.deepEqual(versions.map(({ version, body }) => [version, body.text]), [[1, "one"]], "what it said before");
+    const token = await server.token("ann");
+    await assert.rejects(server.call("GET", `/v1/items/${first.id}/versions`, undefined, { token }), /40[34]/);
 
     await server.call("DELETE", `/v1/items/${second.id}`);
     await phone.shows("the delete", (items) => items.every((item) => item.id !== second.id));

@@ -1,8 +1,8 @@
 // This journey tells chapter 11.6 of a book, on a service for timelines. User 111 follows 200, 211, 222, 233 and 244,
 // and reads three items a page. 200 and 211 have more followers than the threshold, so their items are pulled; those
 // of the others are pushed. The chapter ends with what a page shows beside the ids: the author's name and avatar, and
-// how many comments, likes and favourites each item has. The data is tests/data/hybrid-feed.json; the chapter prints
-// four of its six pages.
+// how many comments, likes and favourites each item has; here, reposts too. The data is tests/data/hybrid-feed.json; the
+// chapter prints four of its six pages.
 //
 // The program of the chapter has a fault: it drops only the first item of an outbox on the next page, so an author
 // with three items in one second repeats for ever.
@@ -34,7 +34,7 @@ function posts() {
 const AUTHOR_OF = Object.fromEntries(posts().map(({ id, author }) => [id, author]));
 
 /** What stands around the item at each place of the six pages: a different mix for each. */
-const AROUND = Object.fromEntries(PAGES.flat().map((id, n) => [id, { like: n % 5, favourite: n % 3, comments: n % 4 }]));
+const AROUND = Object.fromEntries(PAGES.flat().map((id, n) => [id, { like: n % 5, favourite: n % 3, comments: n % 4, reposts: n % 7 % 4 }]));
 
 /** What a page says of it: kinds that nobody has used are left out. */
 function counts(id) {
@@ -63,13 +63,14 @@ async function publish(server) {
   assert.ok(results.every(({ status }) => status === 201), JSON.stringify(results));
 }
 
-/** Likes, favourites and comments, by user 111 first and then by users whom nobody follows. */
+/** Likes, favourites and comments, by user 111 first and then by users whom nobody follows; and reposts by all of them. */
 async function surround(server) {
   const users = (count) => [READER, "501", "502", "503"].slice(0, count);
-  const around = async ([id, { like, favourite, comments }]) => {
+  const around = async ([id, { like, favourite, comments, reposts }]) => {
     for (const user of users(like)) await server.call("PUT", reaction(id, "like", user));
     for (const user of users(favourite)) await server.call("PUT", reaction(id, "favourite", user));
     for (const author of users(comments)) await server.call("POST", `/v1/items/${id}/comments`, { author, body: { text: `of ${author}` } });
+    for (const author of users(reposts)) await server.call("POST", "/v1/items", { author, body: { text: "look" }, ref: id });
   };
   await Promise.all(Object.entries(AROUND).map(around));
 }

@@ -106,3 +106,24 @@ test("s4: a screen comes back to what is so now, and hears when its reader may s
   left.watch.subscribe();
   await left.shows("that there is no such item", ({ ended }) => ended?.code === 102);
 });
+
+test("s4: a screen of an item sees how many repost it, and how many take that back", async (t) => {
+  const server = await Home.start(t);
+  await server.follow("ann", "bob");
+  const { id } = await server.publish("bob", { text: "post" });
+  const phone = await Phone.open(t, server, "ann");
+  await phone.shows("the post", (items) => items.length === 1);
+  const screen = new Screen(phone, id);
+  await screen.shows("where the item stands", ({ opened }) => opened === 1);
+  const reposts = [];
+  for (const author of ["cid", "dan", "cid"]) {
+    reposts.push((await server.call("POST", "/v1/items", { author, body: { text: "look" }, ref: id })).id);
+  }
+  await screen.shows("all of them", ({ counts }) => counts.reposts === 3);
+  await server.call("DELETE", `/v1/items/${reposts[1]}`);
+  await screen.shows("one less", ({ counts }) => counts.reposts === 2);
+  const list = await server.call("GET", `/v1/items/${id}/reposts`);
+  assert.deepEqual(list.reposts.map(({ id }) => id), [reposts[2], reposts[0]]);
+  const again = new Screen(await Phone.open(t, server, "ann", { device: "other" }), id);
+  await again.shows("what is so now", ({ counts }) => counts?.reposts === 2);
+});

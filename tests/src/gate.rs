@@ -42,7 +42,7 @@ use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq,
-    Position, Progress, PullSeq, Record, Seen, UserId, UserNo, Watermarks,
+    Position, Progress, PullSeq, Record, Replaced, Seen, UserId, UserNo, Watermarks,
 };
 use futures_util::stream::BoxStream;
 
@@ -129,6 +129,14 @@ impl Items for Gated<dyn Archive> {
     async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
         self.gate.wait().await;
         self.store.originals(ids, viewer).await
+    }
+    async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>> {
+        self.gate.wait().await;
+        self.store.reposts(original, before, limit).await
+    }
+    async fn versions(&self, item: ItemId) -> Result<Vec<Replaced>> {
+        self.gate.wait().await;
+        self.store.versions(item).await
     }
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
         self.gate.wait().await;

@@ -79,7 +79,7 @@ impl Rows {
                 }
                 self.lines.insert(*id, exists.then(|| LineRow { line: line.clone(), newest }));
             }
-            Change::Shield { .. } | Change::Narrow { .. } => {}
+            Change::Shield { .. } | Change::Narrow { .. } | Change::Repost { .. } => {}
             Change::Classify { author, class, everyone_since } => {
                 let row = self.authors.entry(*author).or_default();
                 (row.class, row.everyone_since) = (*class, *everyone_since);

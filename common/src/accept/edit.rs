@@ -13,12 +13,13 @@ use super::rows::{Door, ItemRow};
 use crate::archive::{Refused, Written};
 use crate::{Body, DisplayKey, ItemId, Op, Record};
 
-/// Decides what becomes of a [`Write::Edit`](crate::archive::Write::Edit).
+/// Decides what becomes of a [`Write::Edit`](crate::archive::Write::Edit). `keeps` says whether the body before is kept.
 pub(super) fn edit<'a>(
     draft: &mut Draft<'_, 'a>,
     id: ItemId,
     (body, rank): (Option<&'a Body>, Option<i64>),
     if_version: Option<u32>,
+    keeps: bool,
 ) -> Decision<Written> {
     let row = draft.rows.item(id)?.filter(|row| row.living).ok_or(Refused::NoSuchItem(id))?;
     same_version(id, row.version, if_version)?;
@@ -28,7 +29,7 @@ pub(super) fn edit<'a>(
         return Ok(edited(row.version));
     }
     let version = row.version.saturating_add(1).min(VERSION_MAX);
-    draft.changes.extend(body.map(|body| Change::Edit { id, version, body }));
+    draft.changes.extend(body.map(|body| Change::Edit { id, version, body, keeps }));
     match rank {
         Some(rank) => move_to(draft, (id, row), rank, version)?,
         None => _ = draft.follow_up(id, row, Op::Update)?,
@@ -65,9 +66,10 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId, if_version: Option<u
     if row.living {
         same_version(id, row.version, if_version)?;
         let by = draft.follow_up(id, row, Op::Delete)?;
-        draft.changes.push(Change::End { id, by });
+        draft.end(id, row, by);
     }
-    Ok(Written::Deleted { author: row.author, readers: row.door.readers().to_vec(), fresh: row.living, told: vec![] })
+    let (readers, repost_of) = (row.door.readers().to_vec(), row.repost_of.filter(|_| row.living));
+    Ok(Written::Deleted { author: row.author, readers, fresh: row.living, repost_of, told: vec![] })
 }
 
 fn same_version(item: ItemId, version: u32, if_version: Option<u32>) -> Result<(), Refused> {

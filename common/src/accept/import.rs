@@ -1,6 +1,6 @@
 //! Imported lines: each adds what is missing and changes nothing that exists.
 
-use super::plan::{Change, Draft};
+use super::plan::Draft;
 use super::rows::{Door, EdgeRow, Rows};
 use super::{DELETED_LATER, Decision, edit, graph, publish};
 use crate::archive::{Publish, Refused, Written};
@@ -22,7 +22,7 @@ pub(super) fn item<'a>(
     let item = publish::add(draft, (author, id), wanted, version)?;
     if deleted {
         let by = matches!(item.door, Door::Outbox(_)).then_some(DELETED_LATER);
-        draft.changes.push(Change::End { id, by });
+        draft.end(id, &item, by);
     }
     Ok(publish::made(draft, id, &item))
 }
@@ -56,8 +56,9 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId) -> Decision<Written>
     if is_in_outbox && !row.living && draft.rows.ended(id)? == Some(DELETED_LATER) {
         // The item is deleted already; only the record of that is missing.
         let by = draft.follow_up(id, row, Op::Delete)?;
-        draft.changes.push(Change::End { id, by });
-        return Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true, told: vec![] });
+        draft.end(id, row, by);
+        let (author, readers) = (row.author, vec![]);
+        return Ok(Written::Deleted { author, readers, fresh: true, repost_of: None, told: vec![] });
     }
     edit::delete(draft, id, None)
 }

@@ -210,7 +210,7 @@ pub(super) fn line<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a LineWrite, fingerp
     match then {
         Then::Nothing => {}
         Then::Gone => _ = edit::delete(draft, item, None)?,
-        Then::Edited(body) => _ = edit::edit(draft, item, (Some(body), None), None)?,
+        Then::Edited(body) => _ = edit::edit(draft, item, (Some(body), None), None, false)?,
         Then::Replaced(actor, publish) => {
             if id.is_some() {
                 edit::delete(draft, item, None)?;
@@ -297,6 +297,7 @@ mod tests {
             door: Door::Direct(vec![ANN]),
             fingerprint: [0; 16],
             living: true,
+            repost_of: None,
         };
         let users = || (2..9).map(UserNo);
         Rows {

@@ -95,7 +95,9 @@ fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
     let now = ask.now;
     match &ask.write {
         Write::Publish(wanted) => publish::publish(draft, wanted, ask.fingerprint),
-        Write::Edit { item, body, rank, if_version } => edit::edit(draft, *item, (body.as_ref(), *rank), *if_version),
+        Write::Edit { item, body, rank, if_version } => {
+            edit::edit(draft, *item, (body.as_ref(), *rank), *if_version, true)
+        }
         Write::Delete { item, if_version } => edit::delete(draft, *item, *if_version),
         Write::Follow { reader, author } => graph::follow(draft, (reader, author), true),
         Write::Unfollow { reader, author } => graph::follow(draft, (reader, author), false),

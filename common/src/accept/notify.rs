@@ -61,7 +61,8 @@ pub(super) fn make<'a>(
     let (rank, feed, readers) = (publish.rank.unwrap_or(published_at), publish.feed, vec![reader]);
     draft.address(readers.clone(), Op::Add, (author, feed), DisplayKey { rank, item: id })?;
     let door = Door::Direct(readers);
-    let item = ItemRow { author, seq: 0, published_at, rank, version: 1, feed, door, fingerprint, living: true };
+    let (seq, version, living, repost_of) = (0, 1, true, None);
+    let item = ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living, repost_of };
     draft.changes.push(Change::Make { id, item, publish });
     Ok(id)
 }

@@ -150,6 +150,15 @@ pub enum Change<'a> {
         /// The body, the kind and the foreign id.
         publish: &'a Publish,
     },
+    /// Counts a repost of an item, whether that item is there or not.
+    Repost {
+        /// The item that is reposted.
+        original: ItemId,
+        /// The id of the repost.
+        id: ItemId,
+        /// Whether the repost was made, so that it counts (true), or deleted, so that it counts no more.
+        counts: bool,
+    },
     /// Keeps the audience of an item that was made right before.
     Narrow {
         /// The item that was made.
@@ -165,6 +174,8 @@ pub enum Change<'a> {
         version: u32,
         /// The new body of the item.
         body: &'a Body,
+        /// Whether the body before is kept, as one that was replaced by a user. Those of a notification are not.
+        keeps: bool,
     },
     /// Moves a living item to another rank. A record deletes its add, and its new add follows.
     Move {
@@ -285,6 +296,14 @@ impl<'r> Draft<'r, '_> {
                 self.address(readers.clone(), op, (author, feed), key)?;
                 Ok(None)
             }
+        }
+    }
+
+    /// Deletes an item by this record. A repost that lived counts no more.
+    pub(super) fn end(&mut self, id: ItemId, row: &ItemRow, by: Option<OutboxSeq>) {
+        self.changes.push(Change::End { id, by });
+        if let Some(original) = row.repost_of.filter(|_| row.living) {
+            self.changes.push(Change::Repost { original, id, counts: false });
         }
     }
 

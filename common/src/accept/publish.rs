@@ -151,8 +151,10 @@ pub(super) fn add<'a>(
         }
     };
     let version = version.min(VERSION_MAX);
-    let item = ItemRow { author, seq, published_at, rank: key.rank, version, feed, door, fingerprint, living: true };
+    let (rank, living, repost_of) = (key.rank, true, wanted.repost_of);
+    let item = ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living, repost_of };
     draft.changes.push(Change::Make { id, item: item.clone(), publish: wanted });
+    draft.changes.extend(repost_of.map(|original| Change::Repost { original, id, counts: true }));
     if let Audience::Narrowed(narrowed) = &wanted.audience {
         let readers = numbers(draft.rows, narrowed.readers())?.into_iter().collect();
         draft.changes.push(Change::Narrow { id, readers });

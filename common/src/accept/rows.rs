@@ -124,6 +124,8 @@ pub struct ItemRow {
     pub fingerprint: [u8; 16],
     /// Whether the item lives; false once it is deleted.
     pub living: bool,
+    /// The item that it reposts. A store that has forgotten that of a deleted item says `None`.
+    pub repost_of: Option<ItemId>,
 }
 
 impl ItemRow {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::around::Viewer;
 use crate::error::Result;
-use crate::{DisplayKey, FeedId, Item, ItemId, Millis, UserNo};
+use crate::{DisplayKey, FeedId, Item, ItemId, Millis, Replaced, UserNo};
 
 /// Reads items, an author's list of them, and for whom they are.
 #[async_trait]
@@ -18,6 +18,14 @@ pub trait Items: Send + Sync + 'static {
     /// of reposts; `None` for one that does not live or that the viewer may not see. One read, however many are asked
     /// for. It shows every delete and every shield that was answered before.
     async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>>;
+
+    /// Gives the living reposts of an item, for all readers or for some, with an id below `before`, the greatest id first,
+    /// at most `limit`. The item itself may be deleted or unknown.
+    async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>>;
+
+    /// The bodies that the item had before it was edited, the newest first, at most [`BODIES_KEPT`](crate::BODIES_KEPT);
+    /// none if it was never edited, or does not live. A notification keeps none.
+    async fn versions(&self, item: ItemId) -> Result<Vec<Replaced>>;
 
     /// By whom and when the items of these ids were published, in Unix ms and in the order asked, whether they live or
     /// were deleted; `None` for an id that no item ever had. Reads no bodies, so that many may be asked about.

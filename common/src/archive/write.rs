@@ -235,6 +235,8 @@ pub enum Written {
         readers: Vec<UserNo>,
         /// Whether this request has deleted it; false if it was deleted before.
         fresh: bool,
+        /// The item that it reposted, which has a repost less; `None` if it was no repost, or deleted before.
+        repost_of: Option<ItemId>,
         /// The readers whose notification of it is taken back.
         told: Vec<UserNo>,
     },

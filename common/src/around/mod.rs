@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Invariants:
-//! - At rest a count is the size of its set (S1): set and count change in one transaction. So it is with comments.
+//! - At rest a count is the size of its set (S1): set and count change in one transaction. So it is with comments, and
+//!   with reposts, which are counted by the transaction that makes or deletes the repost.
 //! - What is [own](Around::own) is read from the store each time, and never from a cache of another viewer (S2).
 
 mod comment;
@@ -25,7 +26,8 @@ pub use comment::{
 pub use original::{Original, Viewer, originals_of, shows_original};
 pub use reach::{Reach, sees};
 pub use reaction::{
-    KIND_MAX_BYTES, KINDS_MAX, Place, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind, newest_of, place_after,
+    COMMENTS, KIND_MAX_BYTES, KINDS_MAX, Place, REPOSTS, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind,
+    newest_of, place_after,
 };
 pub use sight::{brought_to, opens, seen_by, who_sees};
 
@@ -38,11 +40,26 @@ pub struct Around {
     pub own: Vec<ReactionKind>,
     /// How many comments the item has. Placeholders of deleted ones are not counted.
     pub comments: u64,
+    /// How many living items repost the item, also those that the viewer may not see.
+    pub reposts: u64,
 }
 
 impl Around {
     /// Whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty() && self.own.is_empty() && self.comments == 0
+        self.own.is_empty() && self.named().next().is_none()
+    }
+
+    /// All counts by name: of reactions by kind, then those of comments and of reposts; without those that are zero.
+    pub fn named(&self) -> impl Iterator<Item = (&str, u64)> {
+        let kinds = self.counts.iter().map(|(kind, count)| (kind.as_str(), *count));
+        kinds.chain([(COMMENTS, self.comments), (REPOSTS, self.reposts)]).filter(|(_, count)| *count > 0)
+    }
+
+    /// What is told of it to somebody who sees the comments of some alone: not how many comments and reposts there are,
+    /// since that would tell of those that are not shown.
+    #[must_use]
+    pub fn of_some(self) -> Self {
+        Self { comments: 0, reposts: 0, ..self }
     }
 }

@@ -14,8 +14,14 @@ pub const KINDS_MAX: usize = 32;
 /// The most bytes of a kind. An item carries up to [`KINDS_MAX`] of them wherever it is shown.
 pub const KIND_MAX_BYTES: usize = 64;
 
+/// The name of the number of comments among the counts of an item.
+pub const COMMENTS: &str = "comments";
+
+/// The name of the number of reposts among the counts of an item.
+pub const REPOSTS: &str = "reposts";
+
 /// What stands in the counts of an item and is no reaction, so no kind has these names.
-const RESERVED: [&str; 2] = ["comments", "reposts"];
+const RESERVED: [&str; 2] = [COMMENTS, REPOSTS];
 
 /// The backend's word for a kind of reaction, such as `like`: 1 to [`KIND_MAX_BYTES`] bytes of UTF-8 without a control
 /// character; not `comments` or `reposts`, which the counts of an item have for themselves.

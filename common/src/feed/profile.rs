@@ -75,6 +75,7 @@ mod tests {
 
     use super::*;
     use crate::Millis;
+    use crate::Replaced;
     use crate::around::Viewer;
 
     const ANN: UserNo = UserNo(1);
@@ -93,6 +94,12 @@ mod tests {
         }
         async fn originals(&self, _: &[ItemId], _: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
             unreachable!("items are read by who may see them")
+        }
+        async fn reposts(&self, _: ItemId, _: Option<ItemId>, _: usize) -> Result<Vec<ItemId>> {
+            unreachable!("no reposts are asked for")
+        }
+        async fn versions(&self, _: ItemId) -> Result<Vec<Replaced>> {
+            unreachable!("no versions are asked for")
         }
         async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {
             unreachable!("no time is asked for")

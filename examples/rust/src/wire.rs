@@ -64,7 +64,7 @@ pub struct Item {
 /// What pages say of an item besides; a pushed change says none of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Around {
-    /// How many reacted, by kind, and how many comments there are.
+    /// How many reacted, by kind, and how many comments and reposts there are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
     /// The kinds with which the reader has reacted.

@@ -38,6 +38,7 @@ const FOR_READERS: &[&str] = &[
     COMMENTS,
     COMMENT,
     "/v1/items/{id}/reactions",
+    "/v1/items/{id}/reposts",
     "/v1/search/items",
     "/v1/search/users",
     "/v1/users/{user}/following",

@@ -47,6 +47,7 @@ mod query;
 mod rankings;
 mod reactions;
 mod relay;
+mod reposts;
 mod search;
 mod seeing;
 mod seen;
@@ -57,6 +58,7 @@ mod shields;
 mod stats;
 mod token;
 mod transfer;
+mod versions;
 pub(crate) mod writer;
 
 use std::sync::Arc;
@@ -163,6 +165,8 @@ const ROUTES: &[Route] = &[
     ("/v1/items/{id}/comments/{comment}", || get(comments::read).patch(comments::edit).delete(comments::delete)),
     ("/v1/items/{id}/reactions", || get(reactions::list)),
     ("/v1/items/{id}/reactions/{kind}/{user}", || put(reactions::give).delete(reactions::take_back)),
+    ("/v1/items/{id}/reposts", || get(reposts::list)),
+    ("/v1/items/{id}/versions", || get(versions::list)),
     ("/v1/search/items", || get(search::items)),
     ("/v1/search/users", || get(search::users)),
     ("/v1/follows/batch", || post(graph::many)),

@@ -53,9 +53,8 @@ impl Writer {
             let items: Vec<Option<ItemId>> = writes.iter().map(item_of).collect();
             let written = metrics.writing(writes.len(), publisher.accept(writes, &named, clock::now())).await?;
             for (item, written) in items.into_iter().zip(&written) {
-                item.filter(|_| written.is_ok())
-                    .into_iter()
-                    .for_each(|item| watches.touched(Touch { item, comment: None }));
+                let changed = item.filter(|_| written.is_ok()).into_iter().chain(original_of(written));
+                changed.for_each(|item| watches.touched(Touch { item, comment: None }));
                 watches.narrowed(narrowed(written));
             }
             relay.tell(jobs_of(&written)).await;
@@ -112,10 +111,19 @@ impl Writer {
     }
 }
 
-/// The item that a write changes, if it is there already.
+/// The item that a write changes, or that it reposts.
 fn item_of(write: &Write) -> Option<ItemId> {
     match write {
         Write::Edit { item, .. } | Write::Delete { item, .. } => Some(*item),
+        Write::Publish(publish) => publish.repost_of,
+        _ => None,
+    }
+}
+
+/// The item that has a repost less after a write.
+fn original_of(written: &Result<Written, Refused>) -> Option<ItemId> {
+    match written {
+        Ok(Written::Deleted { repost_of, .. }) => *repost_of,
         _ => None,
     }
 }
@@ -126,5 +134,27 @@ fn narrowed(written: &Result<Written, Refused>) -> Vec<UserNo> {
         Ok(Written::Edge { reader, edge, .. }) if !edge.on => vec![*reader],
         Ok(Written::Shielded { edges, .. }) => edges.iter().map(|(reader, _)| *reader).collect(),
         _ => vec![],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::Body;
+    use feedgate_common::archive::Publish;
+
+    use super::*;
+
+    #[test]
+    fn s4_a_repost_and_its_delete_are_news_of_the_original() {
+        let publish = Publish::new("bob".parse().unwrap(), Body::parse("1".to_owned()).unwrap());
+        assert_eq!(item_of(&Write::Publish(publish.clone())), None, "nobody watches what is not there yet");
+        let repost = Publish { repost_of: Some(ItemId(7)), ..publish };
+        assert_eq!(item_of(&Write::Publish(repost)), Some(ItemId(7)));
+        let delete = Write::Delete { item: ItemId(8), if_version: None };
+        let deleted = |repost_of| {
+            Ok(Written::Deleted { author: UserNo(1), readers: vec![], fresh: true, repost_of, told: vec![] })
+        };
+        assert_eq!(item_of(&delete), Some(ItemId(8)));
+        assert_eq!([Some(ItemId(7)), None].map(|of| original_of(&deleted(of))), [Some(ItemId(7)), None]);
     }
 }

@@ -149,7 +149,7 @@ pub(super) async fn watch(shared: Arc<Shared>, who: Arc<Identity>, slot: Arc<Slo
     let state = State { version: seen.version, around };
     watch.begins(&state);
     let around = told_to(shared.reads.feeds.onlooker(Viewer::User(Some(me))), state.around);
-    let counts = Counts(&around.counts, around.comments);
+    let counts = Counts(&around);
     let own = own.iter().map(|kind| kind.as_str()).collect();
     let begins = Begins { id: item, version: state.version, counts, own };
     let data = serde_json::to_vec(&begins).expect("our own values serialize");

@@ -104,6 +104,28 @@ async fn an_edit_makes_a_version_that_if_match_compares() {
 }
 
 #[tokio::test]
+async fn s13_a_backend_is_shown_what_an_item_said_before_and_no_reader_is() {
+    let (server, _dir) = Server::start().await;
+    let id = server.publish("ann", "first").await;
+    let path = format!("/v1/items/{id}/versions");
+    assert_eq!(server.get(&path).await.expect(200).json, json!({"id": id, "versions": []}));
+    for edit in [r#"{"body":{"b" : 1.0}}"#, r#"{"rank":5}"#, r#"{"body":"third","rank":6}"#] {
+        server.call(&format!("PATCH /v1/items/{id}"), Some(edit)).await.expect(200);
+    }
+    let answer = server.get(&path).await.expect(200);
+    assert!(answer.text.contains(r#""body":{"b" : 1.0}"#), "to the byte: {}", answer.text);
+    let versions = answer.json["versions"].as_array().unwrap();
+    let numbers: Vec<_> = versions.iter().map(|kept| (&kept["version"], &kept["body"])).collect();
+    assert_eq!(numbers, [(&json!(3), &json!({"b": 1.0})), (&json!(1), &json!("first"))]);
+    assert!(versions.iter().all(|kept| kept["replaced_at"].is_i64()), "{versions:?}");
+    server.get_as("ann", &path).await.expect(403);
+    server.get(&format!("{path}?limit=1")).await.expect(400);
+    server.call(&format!("DELETE /v1/items/{id}"), None).await.expect(204);
+    server.get(&path).await.expect(404);
+    server.close().await;
+}
+
+#[tokio::test]
 async fn s11_a_rank_moves_an_item_and_is_a_version() {
     let (server, _dir) = Server::start().await;
     let [low, high] = [server.publish("ann", "low").await, server.publish("ann", "high").await];

@@ -65,7 +65,10 @@ async fn s8_every_page_and_read_shows_the_original_as_the_viewer_may_see_it_now(
     server.call(&format!("PUT /v1/items/{original}/reactions/like/joe"), None).await.expect(200);
     for item in by_all_routes(&server, &id).await {
         shows(&item, &original, Some("newer"));
-        assert_eq!((&item["ref_item"]["version"], &item["ref_item"]["counts"]), (&json!(2), &json!({"like": 1})));
+        assert_eq!(
+            (&item["ref_item"]["version"], &item["ref_item"]["counts"]),
+            (&json!(2), &json!({"like": 1, "reposts": 1}))
+        );
     }
     for shield in ["bob/muted/ann", "ann/hidden/bob", "bob/blocked/ann", "ann/blocked/bob"] {
         server.call(&format!("PUT /v1/users/{shield}"), None).await.expect(204);
@@ -198,5 +201,79 @@ async fn s8_exports_and_imports_carry_what_a_repost_names() {
         shows(&item, of, body);
     }
     other.close().await;
+    server.close().await;
+}
+
+#[tokio::test]
+async fn s1_the_number_of_reposts_stands_wherever_the_original_has_counts() {
+    let (server, _dir, original, id) = start().await;
+    server.follow("bob", "ann").await;
+    server.follow("joe", "eve").await;
+    server.settled().await;
+    let counts =
+        async |of: &str| server.get_as("bob", &format!("/v1/items/{of}")).await.expect(200).json["counts"].clone();
+    assert_eq!((counts(&original).await, counts(&id).await), (json!({"reposts": 1}), json!(null)));
+    for item in by_all_routes(&server, &id).await {
+        assert_eq!(item["ref_item"]["counts"], json!({"reposts": 1}), "{item}");
+    }
+    repost(&server, "joe", &original).await.expect(201);
+    server.call(&format!("PUT /v1/items/{original}/reactions/like/joe"), None).await.expect(200);
+    assert_eq!(counts(&original).await, json!({"like": 1, "reposts": 2}));
+    let page = server.get_as("bob", FEED).await.expect(200).json;
+    let found = page["items"].as_array().unwrap().iter().find(|item| item["id"] == *original).unwrap();
+    assert_eq!(found["counts"], json!({"like": 1, "reposts": 2}));
+    let now = server.call(&format!("DELETE /v1/items/{original}/reactions/like/joe"), None).await.expect(200).json;
+    assert_eq!(now["counts"], json!({"reposts": 2}), "an answer to a reaction says so, too");
+    server.call(&format!("DELETE /v1/items/{id}"), None).await.expect(204);
+    server.call(&format!("DELETE /v1/items/{id}"), None).await.expect(204);
+    assert_eq!(counts(&original).await, json!({"reposts": 1}));
+    server.close().await;
+}
+
+/// The ids of a page of the list of reposts, and its `next`.
+fn listed(answer: Answer) -> (Vec<String>, Value) {
+    let list = answer.expect(200).json;
+    let ids = list["reposts"].as_array().unwrap().iter().map(|line| line["id"].as_str().unwrap().to_owned());
+    (ids.collect(), list["next"].clone())
+}
+
+#[tokio::test]
+async fn s8_reposts_are_listed_newest_first_as_their_viewer_may_see_them() {
+    let (server, _dir, original, of_eve) = start().await;
+    let path = format!("/v1/items/{original}/reposts");
+    let of_joe = id_of(&repost(&server, "joe", &original).await.expect(201));
+    let body = json!({"author": "dan", "body": 1, "ref": original, "audience": {"users": ["cid"]}});
+    let of_dan = id_of(&server.post("/v1/items", body).await.expect(201));
+    server.call("PUT /v1/users/joe", Some(r#"{"name":"Joe"}"#)).await.expect(204);
+    let all = server.get(&path).await;
+    let first = &all.json["reposts"][1];
+    assert_eq!((&first["author"], &all.json["people"]), (&json!("joe"), &json!({"joe": {"name": "Joe"}})));
+    assert!(first["published_at"].is_i64());
+    assert_eq!(listed(all), (vec![of_dan.clone(), of_joe.clone(), of_eve.clone()], json!(null)));
+    for (viewer, sees) in [("bob", vec![&of_joe, &of_eve]), ("cid", vec![&of_dan, &of_joe, &of_eve])] {
+        let (ids, _) = listed(server.get(&format!("{path}?viewer={viewer}")).await);
+        assert_eq!(ids.iter().collect::<Vec<_>>(), sees, "{viewer}");
+    }
+    server.call("PUT /v1/users/joe/hidden/bob", None).await.expect(204);
+    assert_eq!(listed(server.get(&format!("{path}?viewer=bob")).await).0, std::slice::from_ref(&of_eve));
+    server.get_as("bob", &path).await.expect(404);
+    server.follow("bob", "ann").await;
+    assert_eq!(listed(server.get_as("bob", &path).await).0, std::slice::from_ref(&of_eve), "bob follows eve");
+    let mut pages = vec![];
+    let mut next = json!(null);
+    loop {
+        let cursor = next.as_str().map_or(String::new(), |next| format!("&cursor={next}"));
+        let (ids, more) = listed(server.get(&format!("{path}?limit=1{cursor}")).await);
+        pages.extend(ids);
+        next = more;
+        if next.is_null() {
+            break;
+        }
+    }
+    assert_eq!(pages, [of_dan, of_joe, of_eve]);
+    for wrong in ["cursor=x", "limit=0", "limit=101", "kind=like"] {
+        server.get(&format!("{path}?{wrong}")).await.expect(400);
+    }
+    server.get("/v1/items/1/reposts").await.expect(404);
     server.close().await;
 }

@@ -31,6 +31,7 @@ mod revocations;
 pub mod search;
 mod shields;
 mod sights;
+mod versions;
 mod window;
 
 use std::sync::Arc;
@@ -232,6 +233,20 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         reposts::s8_an_original_is_shown_as_it_is_now_to_who_may_see_it(open("originals").await).await;
         reposts::s8_an_original_for_named_readers_stays_theirs(open("originals-direct").await).await;
         reposts::s8_originals_answer_in_the_order_asked(open("originals-asked").await).await;
+        reposts::s1_the_number_of_reposts_is_that_of_those_that_live(&open).await;
+        reposts::s1_whatever_is_asked_twice_a_repost_counts_once(open("reposts-once").await).await;
+        reposts::s1_an_imported_repost_counts_with_or_without_its_original(open("reposts-imported").await).await;
+        reposts::s1_the_number_of_reposts_is_exact_after_any_race(open("reposts-race").await).await;
+        reposts::s8_reposts_are_listed_newest_first_and_without_a_gap(open("reposts-listed").await).await;
+        reposts::an_erasure_takes_reposts_out_of_the_number(open("reposts-erased").await).await;
+    })
+    .await;
+    Box::pin(async {
+        versions::s13_the_bodies_that_an_item_had_are_kept_until_it_is_deleted(&open).await;
+        versions::s13_one_call_keeps_each_body_that_it_replaces(open("versions-call").await).await;
+        versions::s13_of_many_bodies_the_newest_are_kept(open("versions-many").await).await;
+        versions::s13_of_edits_that_race_each_leaves_a_version(open("versions-race").await).await;
+        versions::s13_an_erasure_takes_versions_along(open("versions-erased").await).await;
     })
     .await;
     Box::pin(async {

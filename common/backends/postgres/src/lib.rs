@@ -44,12 +44,14 @@ mod push;
 mod rankings;
 mod reactions;
 mod read;
+mod reposts;
 mod revocations;
 mod rows;
 mod search;
 mod sights;
 mod telling;
 mod users;
+mod versions;
 mod write;
 
 use std::collections::HashMap;
@@ -84,7 +86,7 @@ use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
-    PullSeq, Record, Seen, UserId, UserNo, Watermarks,
+    PullSeq, Record, Replaced, Seen, UserId, UserNo, Watermarks,
 };
 
 use futures_util::stream::BoxStream;
@@ -199,6 +201,14 @@ impl Items for PostgresArchive {
             Viewer::Backend => self.items.get(ids).await,
             Viewer::User(user) => self.pool.read(work!(|connection| items::originals(connection, ids, user))).await,
         }
+    }
+
+    async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>> {
+        self.pool.read(work!(|connection| reposts::listed(connection, original, before, limit))).await
+    }
+
+    async fn versions(&self, item: ItemId) -> Result<Vec<Replaced>> {
+        self.pool.read(work!(|connection| versions::listed(connection, item))).await
     }
 
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {

@@ -13,7 +13,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use feedgate_common::around::{Around, KINDS_MAX, Place, Reacted, Reaction, ReactionKind, Unreacted};
+use feedgate_common::around::{
+    Around, COMMENTS, KINDS_MAX, Place, REPOSTS, Reacted, Reaction, ReactionKind, Unreacted,
+};
 use feedgate_common::error::Result;
 use feedgate_common::{ItemId, Millis, UserNo};
 use sqlx::PgConnection;
@@ -81,16 +83,20 @@ SELECT a.nth - 1, $5::bigint IS NOT NULL,
        EXISTS (SELECT FROM gone g WHERE (g.item, g.kind, g.reader) = (a.item, a.kind, a.reader)), a.author
 FROM asked a";
 
-/// Counts and own of reactions, by kind, and the number of comments, where no kind stands.
+/// Counts and own of reactions, by kind, and the numbers of comments and of reposts, by the names that no kind has.
 const AROUND: &str = "
 SELECT c.item, c.kind, sum(c.count)::bigint,
        EXISTS (SELECT FROM reactions r WHERE r.item = c.item AND r.kind = c.kind AND r.reader = $2)
 FROM reaction_counts c JOIN items i ON i.id = c.item AND i.body IS NOT NULL
 WHERE c.item = ANY($1) GROUP BY c.item, c.kind HAVING sum(c.count) > 0
 UNION ALL
-SELECT t.item, NULL::text COLLATE \"C\", t.count, false
+SELECT t.item, 'comments'::text COLLATE \"C\", t.count, false
 FROM talks t JOIN items i ON i.id = t.item AND i.body IS NOT NULL
 WHERE t.item = ANY($1) AND t.count > 0
+UNION ALL
+SELECT p.item, 'reposts'::text COLLATE \"C\", sum(p.count)::bigint, false
+FROM repost_counts p JOIN items i ON i.id = p.item AND i.body IS NOT NULL
+WHERE p.item = ANY($1) GROUP BY p.item HAVING sum(p.count) > 0
 ORDER BY 1, 2";
 
 /// The newest of each kind, and of these the newest of all.
@@ -208,19 +214,22 @@ pub(crate) async fn around(
 ) -> sqlx::Result<Vec<Around>> {
     let asked: Vec<i64> = items.iter().copied().map(rows::item).collect();
     let query = sqlx::query_as(AROUND).bind(&asked).bind(viewer.map_or(-1, rows::user));
-    let read: Vec<(i64, Option<String>, i64, bool)> = query.fetch_all(connection).await?;
+    let read: Vec<(i64, String, i64, bool)> = query.fetch_all(connection).await?;
     let mut found: HashMap<i64, Around> = HashMap::new();
     for (item, kind, count, own) in read {
         let around = found.entry(item).or_default();
-        let Some(kind) = kind else {
-            around.comments = rows::count_of(count)?;
-            continue;
-        };
-        let kind = kind_of(&kind)?;
-        if own {
-            around.own.push(kind.clone());
+        let count = rows::count_of(count)?;
+        match kind.as_str() {
+            COMMENTS => around.comments = count,
+            REPOSTS => around.reposts = count,
+            kind => {
+                let kind = kind_of(kind)?;
+                if own {
+                    around.own.push(kind.clone());
+                }
+                around.counts.push((kind, count));
+            }
         }
-        around.counts.push((kind, rows::count_of(count)?));
     }
     Ok(asked.iter().map(|item| found.get(item).cloned().unwrap_or_default()).collect())
 }

@@ -17,17 +17,20 @@ use server::{execute, follow, open, post, server, user};
 const NOW: i64 = 1_800_000_000_000;
 
 /// Makes a store with something of everything: items 1 (published by user 1, with a reaction and a comment of user 2), 2
-/// (deleted) and 3 (addressed to user 2), two followers, and a block.
+/// (deleted) and 3 (a repost of 1, addressed to user 2), two followers, and a block.
 async fn used(url: &str) {
     let archive = open(url).await;
     let fields = TextFields::new(vec!["text".into()]).unwrap();
     archive.index_of(Some(&fields)).await.unwrap();
     while archive.index(Some(&fields)).await.unwrap() {}
     let item = |id| Publish { id: Some(ItemId(id)), ..post("ann", "hello") };
-    let direct = Publish { audience: Audience::Users(vec![user("bob")]), ..item(3) };
+    let (audience, repost_of) = (Audience::Users(vec![user("bob")]), Some(ItemId(1)));
+    let direct = Publish { audience, repost_of, ..item(3) };
     let block = Write::Shield { user: user("eve"), other: user("ann"), shield: Shield::Block, up: true };
     let writes = vec![Write::Publish(item(1)), Write::Publish(item(2)), follow("bob", "ann"), follow("cid", "ann")];
-    let more = vec![Write::Delete { item: ItemId(2), if_version: None }, Write::Publish(direct), block];
+    let body = || Some(Body::parse(r#"{"text":"edited"}"#.to_owned()).unwrap());
+    let edit = Write::Edit { item: ItemId(1), body: body(), rank: None, if_version: None };
+    let more = vec![edit, Write::Delete { item: ItemId(2), if_version: None }, Write::Publish(direct), block];
     for written in archive.write([writes, more].concat(), NOW).await.unwrap() {
         assert!(!matches!(written.unwrap(), Written::Published { fresh: false, .. }));
     }
@@ -49,7 +52,7 @@ async fn used(url: &str) {
 }
 
 /// What breaks a store, and the check that finds it. The column of an item's id has its sign bit flipped.
-const DAMAGES: [(&str, &str); 28] = [
+const DAMAGES: [(&str, &str); 34] = [
     ("names of users", "UPDATE counters SET value = value + 1 WHERE name = 'users'"),
     (
         "names of users",
@@ -77,6 +80,15 @@ const DAMAGES: [(&str, &str); 28] = [
     ("reactions", "UPDATE reactions SET item = 2 + (-9223372036854775808)"),
     ("comments", "UPDATE talks SET count = 0"),
     ("comments", "UPDATE comments SET replies = 1"),
+    ("reposts", "UPDATE repost_counts SET count = count + 1"),
+    ("reposts", "DELETE FROM repost_counts"),
+    ("reposts", "UPDATE items SET repost_of = NULL"),
+    ("versions of items", "UPDATE item_versions SET version = 9"),
+    ("versions of items", "UPDATE item_versions SET item = 2 + (-9223372036854775808)"),
+    (
+        "versions of items",
+        "INSERT INTO item_versions SELECT item, -n, 0, body FROM item_versions, generate_series(1, 20) n",
+    ),
     ("lines of notifications", "INSERT INTO line_members VALUES (1, 1, 'k', 1, '{}')"),
     ("audiences", "INSERT INTO audiences VALUES (1 + (-9223372036854775808), '{1}')"),
     ("push notices", "UPDATE readers SET listens = false"),

@@ -90,7 +90,7 @@ async fn change(
     }
     let now = archive.around(&[item], Some(user)).await?.pop().unwrap_or_default();
     let now = told_to(feeds.onlooker(Viewer::User(Some(user))), now);
-    Ok(permit.answer(&Now { id: item, counts: Counts(&now.counts, now.comments), own: &now.own }))
+    Ok(permit.answer(&Now { id: item, counts: Counts(&now), own: &now.own }))
 }
 
 impl From<Unreacted> for Problem {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_common::around::{Around, Comment, Visible};
+use feedgate_common::around::{Around, Comment, Onlooker, Viewer, Visible};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Cards, cards_of};
 use feedgate_common::{Archive, Doorbell, Item, ItemId, UserId, UserNo};
@@ -13,7 +13,7 @@ use tokio::time::{sleep, sleep_until};
 
 use super::told::{News, Readers};
 use super::{State, Watcher, Watches, Work};
-use crate::around::{CommentJson, Counts};
+use crate::around::{CommentJson, Counts, told_to};
 use crate::node::bounded::bounded;
 use crate::node::paced::paced;
 use crate::node::slot::Wake;
@@ -151,7 +151,7 @@ async fn ties(archive: &dyn Archive, authors: Vec<UserNo>, visible: Visible) -> 
 #[derive(Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 enum Data<'a> {
-    /// So many reactions and comments there are, and the item has this version.
+    /// So many reactions, comments and reposts there are, and the item has this version.
     Counts { counts: Counts<'a>, version: u32 },
     /// A comment is new, was edited, or was deleted and stands as a placeholder.
     Comment {
@@ -181,8 +181,9 @@ fn settle(
 ) -> Vec<Arc<Watcher>> {
     let mut all = watches.all.lock();
     let Some(entry) = all.items.get_mut(&id) else { return vec![] };
-    let comments = if watches.visible == Visible::All { state.around.comments } else { 0 };
-    let data = Data::Counts { counts: Counts(&state.around.counts, comments), version: state.version };
+    let onlooker = Onlooker { viewer: Viewer::User(None), visible: watches.visible };
+    let around = told_to(onlooker, state.around.clone());
+    let data = Data::Counts { counts: Counts(&around), version: state.version };
     let counts = data.json();
     let settled = entry.watched.settle(watches.uptime.elapsed_ms(), work, state);
     let mut told = entry.hub.told.lock();

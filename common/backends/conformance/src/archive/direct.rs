@@ -105,7 +105,10 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     );
     for fresh in [true, false] {
         let deleted = write(&*archive, delete(item)).await;
-        assert_eq!(deleted, Ok(Written::Deleted { author: ann, readers: readers.clone(), fresh, told: vec![] }));
+        assert_eq!(
+            deleted,
+            Ok(Written::Deleted { author: ann, readers: readers.clone(), fresh, repost_of: None, told: vec![] })
+        );
     }
     for reader in [rea, ben] {
         assert_eq!(ops(&*archive, reader).await, [(Op::Add, item), (Op::Update, item), (Op::Delete, item)]);
@@ -138,7 +141,8 @@ pub(super) async fn s11_a_move_reaches_whom_the_item_reached(archive: Arc<dyn Ar
         assert_eq!(archive.addressed(reader, &[item]).await.unwrap(), [item]);
     }
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(item, sorted.clone())]);
-    let deleted = Ok(Written::Deleted { author: ann, readers: sorted.clone(), fresh: true, told: vec![] });
+    let deleted =
+        Ok(Written::Deleted { author: ann, readers: sorted.clone(), fresh: true, repost_of: None, told: vec![] });
     assert_eq!(write(archive, delete(item)).await, deleted);
     assert_eq!(below(rea).await, []);
 }

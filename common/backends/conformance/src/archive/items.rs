@@ -74,12 +74,12 @@ pub(super) async fn a_deleted_item_is_gone_and_stays_gone(archive: Arc<dyn Archi
     assert!(read(&*archive, id).await.is_some());
     assert_eq!(
         write(&*archive, delete(id)).await,
-        Ok(Written::Deleted { author, readers: vec![], fresh: true, told: vec![] })
+        Ok(Written::Deleted { author, readers: vec![], fresh: true, repost_of: None, told: vec![] })
     );
     assert_eq!(read(&*archive, id).await, None);
     assert_eq!(
         write(&*archive, delete(id)).await,
-        Ok(Written::Deleted { author, readers: vec![], fresh: false, told: vec![] })
+        Ok(Written::Deleted { author, readers: vec![], fresh: false, repost_of: None, told: vec![] })
     );
     assert_eq!(write(&*archive, edit(id, "again")).await, Err(Refused::NoSuchItem(id)));
     assert_eq!(write(&*archive, delete(ItemId(1))).await, Err(Refused::NoSuchItem(ItemId(1))));
@@ -102,7 +102,7 @@ pub(super) async fn a_version_that_has_passed_is_refused(archive: Arc<dyn Archiv
     assert!(read(&*archive, item).await.is_some());
     assert_eq!(
         write(&*archive, delete_if(2)).await,
-        Ok(Written::Deleted { author, readers: vec![], fresh: true, told: vec![] })
+        Ok(Written::Deleted { author, readers: vec![], fresh: true, repost_of: None, told: vec![] })
     );
 }
 

@@ -114,6 +114,7 @@ pub(super) async fn s6_who_takes_a_deed_back_leaves_the_line(archive: Arc<dyn Ar
     let edited = only(archive, ann).await;
     assert_eq!(edited.body.get(), likes(item, 3, &["eve", "dan", "bob"]), "the next one is named in his place");
     assert_eq!((edited.id, edited.version), (before.id, 2), "the same item");
+    assert_eq!(archive.versions(edited.id).await.unwrap(), [], "what it said before is kept for nobody");
     assert_eq!(log(archive, ann).await.last(), Some(&(Op::Update, before.id)));
     assert_eq!(react_at(archive, item, eve, false, NOW + 9).await, (true, vec![ann]));
     let replaced = only(archive, ann).await;

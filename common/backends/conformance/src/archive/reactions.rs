@@ -45,7 +45,7 @@ async fn users<const N: usize>(archive: &dyn Archive) -> [UserNo; N] {
 
 fn shown(counts: &[(&str, u64)], own: &[&str]) -> Around {
     let counts = counts.iter().map(|(word, count)| (kind(word), *count)).collect();
-    Around { counts, own: own.iter().map(|word| kind(word)).collect(), comments: 0 }
+    Around { counts, own: own.iter().map(|word| kind(word)).collect(), ..Around::default() }
 }
 
 pub(super) async fn s1_a_reaction_is_in_the_set_once_or_not_at_all(archive: Arc<dyn Archive>) {

@@ -90,12 +90,12 @@ fn item(ledger: &mut Ledger<'_, '_>, id: ItemId) -> Result<()> {
             Some(add) => Door::Outbox(add.route),
             None => Door::Direct(recipients(ledger, id)?),
         };
-        let (version, rank, living) = match row.life {
-            Life::Living { version, rank, .. } => (version, rank, true),
-            Life::Gone => (0, add.map_or(0, |add| add.key.rank), false),
+        let (version, rank, living, repost_of) = match row.life {
+            Life::Living { version, rank, repost_of, .. } => (version, rank, true, repost_of),
+            Life::Gone => (0, add.map_or(0, |add| add.key.rank), false, None),
         };
         let tables::ItemRow { author, seq, published_at, fingerprint, feed, .. } = row;
-        item = Some(ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living });
+        item = Some(ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living, repost_of });
         ended = add.and_then(|add| add.deleted_by);
     }
     ledger.rows.items.insert(id, item);

@@ -7,6 +7,8 @@
 //!                    └ ledger    what they share: counters, new users, events ─▶ one transaction ─▶ answer
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
+//!                    ├ reposts   the living reposts of items
+//!                    ├ versions  the bodies that items had
 //!                    ├ own_posts edges of authors to themselves, what users have sent
 //!                    ├ persons   what the business says of users
 //!                    ├ audiences lists of users, and to whom an item is narrowed
@@ -49,6 +51,7 @@ mod pins;
 mod push;
 mod rankings;
 mod reactions;
+mod reposts;
 mod revocations;
 pub(crate) mod search;
 mod sights;
@@ -56,6 +59,7 @@ mod store;
 mod sweep;
 pub(crate) mod tables;
 mod users;
+mod versions;
 
 use std::sync::Arc;
 
@@ -76,7 +80,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::notify::Rules;
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
-    PullSeq, Record, Seen, UserId, UserNo, Watermarks,
+    PullSeq, Record, Replaced, Seen, UserId, UserNo, Watermarks,
 };
 use futures_util::stream::BoxStream;
 
@@ -124,6 +128,8 @@ pub struct EmbeddedArchive {
     any_people: Arc<Any>,
     reactions: Arc<AroundItems>,
     comments: Arc<AroundItems>,
+    /// Whether there may be a repost.
+    any_reposts: Arc<Any>,
     /// Of what users are told.
     rules: Arc<ArcSwap<Rules>>,
     /// Reactions that wait to be carried out together.
@@ -164,6 +170,7 @@ impl EmbeddedArchive {
         let any_people = Arc::new(Any::of::<tables::People>(&*db.view()?)?);
         let reactions = Arc::new(reactions::known(&*db.view()?)?);
         let comments = Arc::new(comments::known(&*db.view()?)?);
+        let any_reposts = Arc::new(reposts::known(&db).await?);
         let any_search = Arc::new(Any::of::<tables::SearchState>(&*db.view()?)?);
         Ok(Self {
             db,
@@ -180,6 +187,7 @@ impl EmbeddedArchive {
             any_people,
             reactions,
             comments,
+            any_reposts,
             rules: Arc::default(),
             waiting: Arc::default(),
             any_search,
@@ -278,6 +286,9 @@ impl Writes for EmbeddedArchive {
         let asks: Vec<Ask> = writes.into_iter().map(|write| Ask::new(write, now)).collect();
         let indexed = Prepared::of(&*self.db.view()?, &self.any_search, &asks)?;
         let bytes = asks.iter().map(Ask::bytes).sum();
+        if asks.iter().filter_map(Ask::published).any(|publish| publish.repost_of.is_some()) {
+            self.any_reposts.set();
+        }
         let changed: Vec<ItemId> = asks.iter().filter_map(accept::changed_item).collect();
         let (users, hot, sweep, setup) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.setup);
         let (log, told) = (self.log.clone(), self.log.clone());
@@ -349,6 +360,14 @@ impl Items for EmbeddedArchive {
     async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
         let found = self.hot.items(&self.db, &self.users, ids)?;
         people::originals(&*self.db.view()?, viewer, found)
+    }
+
+    async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>> {
+        reposts::listed(&*self.db.view()?, original, before, limit)
+    }
+
+    async fn versions(&self, item: ItemId) -> Result<Vec<Replaced>> {
+        versions::listed(&*self.db.view()?, item)
     }
 
     async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<(UserNo, Millis)>>> {

@@ -16,7 +16,7 @@ use feedgate_common::{ItemId, Millis, StoreError, UserNo};
 use super::any::Any;
 use super::around_items::AroundItems;
 use super::tables::{self, Items, Life, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow};
-use super::{EmbeddedArchive, comments};
+use super::{EmbeddedArchive, comments, reposts};
 use crate::request::Durability;
 use crate::view::{Read, Tx, View};
 
@@ -47,14 +47,18 @@ impl Reactions for EmbeddedArchive {
     }
 
     async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
-        if !self.reactions.any.is_set() && !self.comments.any.is_set() {
+        let any = [&self.reactions.any, &self.comments.any, &*self.any_reposts].map(Any::is_set);
+        if any == [false; 3] {
             return Ok(vec![Around::default(); items.len()]);
         }
         let view = self.db.view()?;
         let joined = |item: &ItemId| {
-            let reactions = if self.reactions.any.is_set() { around(&view, *item, viewer)? } else { Around::default() };
-            let comments = if self.comments.any.is_set() { comments::count(&view, *item)? } else { 0 };
-            Ok(Around { comments, ..reactions })
+            let reactions = if any[0] { around(&view, *item, viewer)? } else { Around::default() };
+            let comments = if any[1] { comments::count(&view, *item)? } else { 0 };
+            // Reposts outlive their original, around which nothing stands any more.
+            let reposts = if any[2] { reposts::how_many(&*view, *item)? } else { 0 };
+            let reposts = if reposts > 0 && !lives(&*view, *item)? { 0 } else { reposts };
+            Ok(Around { comments, reposts, ..reactions })
         };
         items.iter().map(joined).collect()
     }
@@ -85,8 +89,8 @@ impl Reactions for EmbeddedArchive {
     }
 }
 
-fn lives(tx: &Tx<'_>, item: ItemId) -> Result<bool> {
-    Ok(tx.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
+fn lives(from: &impl Read, item: ItemId) -> Result<bool> {
+    Ok(from.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
 }
 
 /// Gives one reaction. Answers whether it was not there before.
@@ -164,7 +168,7 @@ fn around(view: &View, item: ItemId, viewer: Option<UserNo>) -> Result<Around> {
         own.extend(reacted.iter().filter_map(|(slot, _)| kinds.get(usize::from(*slot)).cloned()));
         own.sort_unstable();
     }
-    Ok(Around { counts, own, comments: 0 })
+    Ok(Around { counts, own, ..Around::default() })
 }
 
 /// The places of the list of an item, as [`Reactions::reactions`] answers them.

@@ -19,12 +19,14 @@ use super::lines;
 use super::load::add_of;
 use super::rankings;
 use super::reactions;
+use super::reposts;
 use super::tables::{
     self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Everyones, Expiries,
     FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, PullHeads,
     PullRow, Pulls, Recipients, RecordRow, Records, Retries, Sent, ShieldList, ShieldsUp, Shown, ShownRow, ToldHeads,
     Track,
 };
+use super::versions;
 use crate::view::Read;
 
 /// Stores all changes of a plan, in order. The caller has applied the plan to the ledger's rows.
@@ -38,8 +40,9 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
                 readers.iter().try_for_each(|reader| ledger.address(*reader, &record, history).map(drop))?;
             }
             Change::Make { id, item, publish } => make(ledger, *id, item, publish),
+            Change::Repost { original, id, counts } => reposts::count(ledger.tx, *original, *id, *counts)?,
             Change::Narrow { id, readers } => ledger.tx.put::<Audiences>(id, &AudienceRow(readers.clone())),
-            Change::Edit { id, version, body } => edit(ledger, *id, *version, body)?,
+            Change::Edit { id, version, body, keeps } => edit(ledger, *id, *version, body, *keeps)?,
             Change::Move { id, item, by } => move_to(ledger, *id, item, *by)?,
             Change::End { id, by } => end(ledger, *id, *by)?,
             Change::Remember { author, key, retry } => remember(ledger, (*author, (*key).clone()), retry)?,
@@ -141,11 +144,14 @@ fn item(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<tables::ItemRow> {
     row.ok_or_else(|| StoreError::corrupt(format_args!("item {id} is to be changed and has no row")))
 }
 
-fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_version: u32, new_body: &Body) -> Result<()> {
+fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_version: u32, new_body: &Body, keeps: bool) -> Result<()> {
     let mut row = item(ledger, id)?;
     if let Life::Living { version, body, .. } = &mut row.life {
         if let Some(indexing) = &ledger.indexing {
             indexing.edit(ledger.tx, (id, row.published_at), (body, new_body), ledger.marks.take())?;
+        }
+        if keeps {
+            versions::keep(ledger.tx, (id, *version), body, ledger.now)?;
         }
         *version = new_version;
         new_body.get().clone_into(body);
@@ -190,7 +196,7 @@ fn end_add(
 fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result<()> {
     let mut row = item(ledger, id)?;
     let add = end_add(ledger, (id, &row), by)?;
-    if let Life::Living { rank, kind, body, .. } = std::mem::replace(&mut row.life, Life::Gone) {
+    if let Life::Living { version, rank, kind, body, .. } = std::mem::replace(&mut row.life, Life::Gone) {
         if let Some(indexing) = &ledger.indexing {
             indexing.end(ledger.tx, (id, row.published_at), (row.author, kind.as_deref(), &body))?;
         }
@@ -203,6 +209,9 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
             }
         }
         ledger.tx.put::<Items>(&id, &row);
+        if version > 1 {
+            versions::forget(ledger.tx, id)?;
+        }
         reactions::end(ledger.tx, id)?;
         comments::end(ledger.tx, id)?;
         rankings::changed(ledger.tx, id)?;

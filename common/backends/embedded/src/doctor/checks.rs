@@ -2,7 +2,7 @@
 
 use feedgate_common::doctor::{Check, Report};
 use feedgate_common::error::Result;
-use feedgate_common::{Bucket, ItemId, Millis, UserNo};
+use feedgate_common::{BODIES_KEPT, Bucket, ItemId, Millis, UserNo};
 
 use super::living::lives;
 use super::{direct, lists};
@@ -10,7 +10,8 @@ use crate::archive::search::Audit;
 use crate::archive::tables::{
     Adds, Audiences, Authors, CommentEnds, CommentIds, Comments, Counters, DirectHeads, Due, Edges, FollowerList,
     Followers, FollowingList, ForeignIds, Items, Life, NO_SEQ, Names, Owed, People, PushDevices, PushDue, PushNotices,
-    PushReaders, Reacted, ReactionEnds, Reactors, Records, Shown, Talks, Tallies, Users,
+    PushReaders, Reacted, ReactionEnds, Reactors, Records, RepostCounts, Reposts, Shown, Talks, Tallies, Users,
+    Versions,
 };
 use crate::view::{Read, View};
 
@@ -19,7 +20,7 @@ type Run = fn(&View, &mut Check) -> Result<()>;
 
 /// Runs all checks, and says what is outstanding. A table that cannot be read to its end is a finding of its check.
 pub(super) fn all(view: &View, report: &mut Report) {
-    let checks: [(&'static str, Run); 15] = [
+    let checks: [(&'static str, Run); 17] = [
         ("names of users", names),
         ("items", items),
         ("outboxes", outboxes),
@@ -33,6 +34,8 @@ pub(super) fn all(view: &View, report: &mut Report) {
         ("audiences", lists::audiences),
         ("reactions", reactions),
         ("comments", comments),
+        ("reposts", reposts),
+        ("versions of items", versions),
         ("push notices", notices),
         ("the index of search", search),
     ];
@@ -259,6 +262,53 @@ fn comments(view: &View, check: &mut Check) -> Result<()> {
         check.expect(of, || format!("comment {id} is on item {item}, which does not live and has no end"));
         let found = view.get::<CommentIds>(&id)? == Some((item, at));
         check.expect(found, || format!("comment {id} on item {item} is not found by its id"));
+    }
+    Ok(())
+}
+
+fn reposts(view: &View, check: &mut Check) -> Result<()> {
+    let mut living = 0;
+    for row in view.scan::<Items>(..) {
+        let (id, item) = row?;
+        let Life::Living { repost_of: Some(original), .. } = item.life else { continue };
+        check.look();
+        living += 1;
+        let listed = view.has::<Reposts>(&(original, id))?;
+        check.expect(listed, || format!("item {id} reposts item {original}, and is not listed there"));
+    }
+    let mut listed = 0;
+    for row in view.scan::<Reposts>(..) {
+        row?;
+        listed += 1;
+    }
+    check.expect(listed == living, || format!("{living} reposts live, and {listed} are listed"));
+    let mut counted = 0;
+    for row in view.scan::<RepostCounts>(..) {
+        let (original, count) = row?;
+        check.look();
+        counted += count;
+        let all = (original, ItemId(0))..=(original, ItemId(u64::MAX));
+        let reposts = view.scan::<Reposts>(all).count() as u64;
+        check.expect(reposts == count, || format!("item {original} has {reposts} reposts, and {count} are counted"));
+    }
+    check.expect(counted == listed, || format!("{listed} reposts are listed, and {counted} are counted"));
+    Ok(())
+}
+
+fn versions(view: &View, check: &mut Check) -> Result<()> {
+    // The item whose versions are walked through, and how many it has so far.
+    let mut walked: Option<(ItemId, usize)> = None;
+    for row in view.scan::<Versions>(..) {
+        let ((item, kept), _) = row?;
+        check.look();
+        let before = walked.filter(|(of, _)| *of == item).map_or(0, |(_, before)| before);
+        walked = Some((item, before + 1));
+        check.expect(before != BODIES_KEPT, || format!("item {item} has more than {BODIES_KEPT} versions"));
+        let now = match view.get::<Items>(&item)?.map(|row| row.life) {
+            Some(Life::Living { version, .. }) => version,
+            Some(Life::Gone) | None => 0,
+        };
+        check.expect(kept <= now, || format!("version {kept} of item {item} is kept, and the item has version {now}"));
     }
     Ok(())
 }

@@ -15,8 +15,8 @@ use super::*;
 use crate::archive::tables::{
     AudienceRow, Audiences, AuthorRow, Authors, DirectHeads, DirectShown, Due, Edges, Followers, FollowingList,
     ForeignIds, ItemRow, Items, Life, LineRow, Lines, LinesOf, ListHeads, Listed, Listing, MemberKeys, Owed, People,
-    PersonRow, Postings, PushDue, RankedIn, RankedRow, Reactors, Records, ShieldList, ShieldsUp, Shown, TalkRow, Talks,
-    Tallies, TallyRow, Track, Users,
+    PersonRow, Postings, PushDue, RankedIn, RankedRow, Reactors, Records, RepostCounts, Reposts, ShieldList, ShieldsUp,
+    Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users, VersionRow, Versions,
 };
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -39,7 +39,8 @@ async fn killed(dir: &Path) -> ItemId {
     let gone = Publish { id: Some(ItemId(2)), ..Publish::new(name("ann"), body()) };
     let follow = |reader| Write::Follow { reader: name(reader), author: name("ann") };
     let delete = Write::Delete { item: ItemId(2), if_version: None };
-    let writes = vec![Write::Publish(keyed), Write::Publish(gone), follow("bob"), follow("cid"), delete];
+    let edit = Write::Edit { item: ItemId(1), body: Some(body()), rank: None, if_version: None };
+    let writes = vec![Write::Publish(keyed), Write::Publish(gone), follow("bob"), follow("cid"), delete, edit];
     archive.write(writes, 7).await.unwrap();
     let users = archive.intern(&[name("ann"), name("bob")]).await.unwrap();
     let ann = Person { card: Card { name: Some("Ann".into()), avatar: None }, attrs: None };
@@ -64,7 +65,7 @@ async fn killed(dir: &Path) -> ItemId {
 }
 
 /// What the second of these users gets from the first one and keeps of others: a line of a notification, a ranking, a
-/// shield, and a list and an audience that hold it.
+/// shield, and a list and an audience that hold it; the audience is that of a repost.
 async fn among_users(archive: &dyn Archive, users: &[UserNo]) {
     let feeds = archive.intern_feeds(&["told".into(), "picks".into()]).await.unwrap();
     let way = Way { kind: "liked".into(), feed: feeds[0], grouped: true };
@@ -78,7 +79,8 @@ async fn among_users(archive: &dyn Archive, users: &[UserNo]) {
     archive.change_lists(vec![listed]).await.unwrap();
     let body = Body::parse("{}".to_owned()).unwrap();
     let audience = Audience::Narrowed(Narrowed::to(vec![name("bob")]));
-    let narrowed = Publish { id: Some(ItemId(3)), audience, ..Publish::new(name("ann"), body) };
+    let repost_of = Some(ItemId(1));
+    let narrowed = Publish { id: Some(ItemId(3)), repost_of, audience, ..Publish::new(name("ann"), body) };
     let block = Write::Shield { user: name("eve"), other: name("ann"), shield: Shield::Block, up: true };
     archive.write(vec![Write::Publish(narrowed), block], 7).await.unwrap();
 }
@@ -211,6 +213,30 @@ async fn each_check_finds_its_damage() {
         }),
         ("comments", |tx| {
             tx.remove::<Talks>(&ItemId(1));
+            Ok(())
+        }),
+        ("reposts", |tx| {
+            tx.put::<RepostCounts>(&ItemId(1), &2);
+            Ok(())
+        }),
+        ("reposts", |tx| {
+            tx.remove::<Reposts>(&(ItemId(1), ItemId(3)));
+            tx.remove::<RepostCounts>(&ItemId(1));
+            Ok(())
+        }),
+        ("reposts", |tx| {
+            tx.remove::<Reposts>(&(ItemId(1), ItemId(3)));
+            tx.put::<Reposts>(&(ItemId(1), ItemId(2)), &());
+            Ok(())
+        }),
+        ("versions of items", |tx| {
+            let row = tx.get::<Versions>(&(ItemId(1), 1))?.unwrap();
+            tx.put::<Versions>(&(ItemId(2), 1), &row);
+            Ok(())
+        }),
+        ("versions of items", |tx| {
+            let row = VersionRow { at: 7, body: "1".into() };
+            (0..20).for_each(|version| tx.put::<Versions>(&(ItemId(1), u32::MAX - version), &row));
             Ok(())
         }),
         ("what is addressed to readers", |tx| {

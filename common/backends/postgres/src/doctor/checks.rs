@@ -46,7 +46,7 @@ WHERE NOT ",
     };
 }
 
-pub(super) const CHECKS: [Rule; 12] = [
+pub(super) const CHECKS: [Rule; 14] = [
     Rule { name: "names of users", rows: "users", wrong: USERS },
     Rule { name: "items", rows: "items", wrong: ITEMS },
     Rule { name: "outboxes", rows: "records", wrong: OUTBOXES },
@@ -55,6 +55,8 @@ pub(super) const CHECKS: [Rule; 12] = [
     Rule { name: "follower counts", rows: "follower_counts", wrong: FOLLOWERS },
     Rule { name: "reactions", rows: "reactions", wrong: REACTIONS },
     Rule { name: "comments", rows: "comments", wrong: COMMENTS },
+    Rule { name: "reposts", rows: "repost_counts", wrong: REPOSTS },
+    Rule { name: "versions of items", rows: "item_versions", wrong: VERSIONS },
     Rule { name: "lines of notifications", rows: "lines", wrong: LINES },
     Rule { name: "audiences", rows: "audiences", wrong: AUDIENCES },
     Rule { name: "push notices", rows: "push_notices", wrong: NOTICES },
@@ -210,6 +212,31 @@ WHERE c.replies <> coalesce(a.n, 0) AND NOT (c.body IS NULL AND c.replies = 1 AN
 UNION ALL
 ",
     endless!("comments")
+);
+
+/// A shard is chosen by the id of the repost. Reposts of what does not live are counted too.
+const REPOSTS: &str = concat!(
+    "SELECT format('item %s has %s reposts in shard %s, and %s are counted', ",
+    id!("item"),
+    ", coalesce(r.n, 0), shard, coalesce(c.n, 0)) AS finding
+FROM (SELECT repost_of AS item, (id & 31)::smallint AS shard, count(*) AS n FROM items
+      WHERE repost_of IS NOT NULL AND body IS NOT NULL GROUP BY 1, 2) AS r
+FULL JOIN (SELECT item, shard, count AS n FROM repost_counts) AS c USING (item, shard)
+WHERE coalesce(r.n, 0) <> coalesce(c.n, 0)"
+);
+
+/// Of an item that lives, the newest twenty bodies are kept.
+const VERSIONS: &str = concat!(
+    "SELECT format('version %s of item %s is kept, and the item has version %s', v.version, ",
+    id!("v.item"),
+    ", coalesce(i.version, 0)) AS finding
+FROM item_versions v LEFT JOIN items i ON i.id = v.item AND i.body IS NOT NULL
+WHERE v.version > coalesce(i.version, 0)
+UNION ALL
+SELECT format('item %s has %s versions', ",
+    id!("item"),
+    ", count(*))
+FROM item_versions GROUP BY item HAVING count(*) > 20"
 );
 
 /// A line may count other members than it has once its item was deleted by itself.

@@ -11,7 +11,9 @@ use feedgate_common::graph::Shield;
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
 
 use super::lines::Changed;
+use crate::reposts::{self, Recounted};
 use crate::rows;
+use crate::versions::Kept;
 
 /// How many bits of an item id lie below its milliseconds.
 const COUNT_BITS: u32 = 22;
@@ -88,6 +90,8 @@ pub(super) struct Batch<'a> {
     pub(super) narrowed: Vec<(ItemId, Vec<UserNo>)>,
     /// The new bodies of items from earlier calls; `None` if the item is deleted.
     pub(super) edited: BTreeMap<ItemId, Option<&'a str>>,
+    /// The bodies that were replaced, in order; also those of items that this call has deleted then.
+    pub(super) replaced: Vec<Kept<'a>>,
     /// Deleted items of earlier calls whose foreign id an item of this call has taken.
     pub(super) freed: Vec<ItemId>,
     /// The items that have another rank, and the adds that they had before, each with the record that deleted it.
@@ -109,6 +113,8 @@ pub(super) struct Batch<'a> {
     pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
     /// How lines of notifications change.
     pub(super) lines: Changed<'a>,
+    /// How the numbers of reposts change.
+    pub(super) reposts: Recounted,
     /// What other programs are to be told, in the order of the operations.
     pub(super) announced: Vec<Announcement>,
     /// How many changes there were so far whose order shows in a list.
@@ -166,8 +172,14 @@ impl<'a> Batch<'a> {
                 let (foreign_id, body) = (foreign_id.map(CompactString::as_str), Some(publish.body.get()));
                 self.made.insert(*id, Made { publish, foreign_id, body });
             }
+            Change::Repost { original, id, counts } => reposts::note(&mut self.reposts, *original, *id, *counts),
             Change::Narrow { id, readers } => self.narrowed.push((*id, readers.clone())),
-            Change::Edit { id, body, .. } => self.set_body(*id, Some(body.get())),
+            Change::Edit { id, body, keeps, .. } => {
+                if *keeps {
+                    self.keep(*id, at);
+                }
+                self.set_body(*id, Some(body.get()));
+            }
             Change::Move { id, by, .. } => {
                 // Only an item of this call, or one that it has moved, has adds among the records of this call.
                 if !self.moved.insert(*id) || self.made.contains_key(id) {
@@ -200,6 +212,16 @@ impl<'a> Batch<'a> {
             Change::Line { id, line, begins, joined, left } => self.lines.note(*id, line, *begins, joined, left),
             Change::Classify { author, .. } => _ = self.authors.entry(*author).or_default(),
         }
+    }
+
+    /// Keeps the body that an item has, which is about to be replaced at `at`.
+    fn keep(&mut self, id: ItemId, at: Millis) {
+        let Some(Some(row)) = self.rows.items.get(&id) else { return };
+        let body = match self.made.get(&id) {
+            Some(made) => made.body,
+            None => self.edited.get(&id).copied().flatten(),
+        };
+        self.replaced.push(Kept { item: id, version: row.version, at, body });
     }
 
     fn set_body(&mut self, id: ItemId, body: Option<&'a str>) {

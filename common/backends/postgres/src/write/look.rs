@@ -31,7 +31,8 @@ JOIN retries r ON r.author = asked.author AND r.key = asked.key";
 macro_rules! items {
     ($column:literal, $array:literal) => {
         concat!(
-            "SELECT id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, body IS NOT NULL
+            "SELECT id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, body IS NOT NULL,
+                    repost_of
              FROM items WHERE ",
             $column,
             " = ANY(",
@@ -129,13 +130,14 @@ pub(super) async fn items(
     ids: &[ItemId],
     foreign_ids: &[&str],
 ) -> sqlx::Result<Vec<(ItemId, Option<CompactString>, ItemRow)>> {
-    type Row = (i64, i32, i64, i64, i64, i32, i16, i16, Vec<u8>, Option<String>, bool);
+    type Row = (i64, i32, i64, i64, i64, i32, i16, i16, Vec<u8>, Option<String>, bool, Option<i64>);
     let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
     let read: Vec<Row> = sqlx::query_as(ITEMS).bind(ids).bind(foreign_ids).fetch_all(&mut *connection).await?;
     let direct: Vec<i64> = read.iter().filter(|row| row.7 == rows::DIRECT).map(|row| row.0).collect();
     let recipients = recipients(connection, &direct).await?;
     let item = |row: Row| {
-        let (id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, living) = row;
+        let (id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, living, repost_of) =
+            row;
         let door = match route {
             rows::DIRECT => Door::Direct(recipients.get(&id).cloned().unwrap_or_default()),
             route => Door::Outbox(rows::route_of(route)?),
@@ -150,6 +152,7 @@ pub(super) async fn items(
             door,
             fingerprint: print_of(&fingerprint)?,
             living,
+            repost_of: repost_of.map(rows::item_of),
         };
         Ok((rows::item_of(id), foreign_id.map(Into::into), item))
     };

@@ -7,7 +7,8 @@
 //!     load what the operations speak of: items, keys, edges       nobody else can change it now
 //!     decide: the operations in order, in memory                  what becomes of each: `feedgate_common::accept`
 //!             and then what they tell users                       by `feedgate_common::notify::Rules`
-//!     store: what came of it, a statement per kind                items, edges, counts of followers, announcements
+//!     store: what came of it, a statement per kind                items, edges, counts of followers, announcements,
+//!                                                                 counts of reposts
 //!     number what is pulled                                       the one counter of all authors, locked last
 //!   COMMIT
 //! ```
@@ -17,7 +18,7 @@
 //! - An author's rows change only under the lock of its row in `authors`. A reader's edges, and what is addressed to a
 //!   reader, change only under the lock of its row in `readers`.
 //! - All locks of a call are taken in one order, so that no two calls wait for each other: authors, readers, keys of
-//!   items, edges, counts of followers, the counter of what is pulled; within a kind by number.
+//!   items, edges, counts of followers, counts of reposts, the counter of what is pulled; within a kind by number.
 //! - A call that holds the lock of that counter only has COMMIT left to do, which frees it. So what is pulled is
 //!   numbered in the order of commits, and a snapshot that shows a number shows all below it.
 //! - Only for ids of items can two authors compete. The unique keys of `items` decide, and the loser starts over and

@@ -16,6 +16,7 @@
 //!   direct_shown                          reader, feed, rank, item  → the living of it in display order
 //!   recipients                            item, reader              → to whom an item is addressed
 //!   items (a tree of their own)           item                      → body, or what is left of it
+//!   versions (in that tree)               item, version             → a body that was replaced, and when
 //!   foreign_ids                           the backend's key         → item
 //!   retries, expiries                     author, key               → what was answered; until when
 //!   edges                                 reader, author            → follow, shields, generation, from
@@ -38,6 +39,8 @@
 //!   reacted                               item, user                → with which of these kinds the user has reacted
 //!   reactors                              item, kind, time, user    → who has reacted, by time
 //!   reaction_ends                         item                      → deleted, and its reactions are to be removed
+//!   reposts, repost_counts                original, repost; original → the living reposts of an item; how many
+//!   reposts_known                         ()                        → the two before hold all reposts of the store
 //!   postings                              build, mark, time, id     → what search finds by a word, an author or a kind
 //!   search_state                          ()                        → what the index of search is of; how far it is built
 //!   lines                                 the line's first item     → its reader, group and item, and its count
@@ -86,6 +89,7 @@ mod push;
 mod rankings;
 mod reactions;
 mod records;
+mod reposts;
 mod retries;
 mod revocations;
 mod search;
@@ -93,6 +97,7 @@ mod shields;
 mod shown;
 mod sights;
 mod users;
+mod versions;
 
 pub(crate) use adds::{AddRow, Adds};
 pub(crate) use announcements::{AnnouncementRow, Announcements, LastAnnounced};
@@ -123,6 +128,7 @@ pub(crate) use push::{
 pub(crate) use rankings::{RankedIn, RankedOver, RankedRow, RankingDue};
 pub(crate) use reactions::{Reacted, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow};
 pub(crate) use records::{RecordRow, Records};
+pub(crate) use reposts::{RepostCounts, Reposts, RepostsKnown};
 pub(crate) use retries::{Expiries, Retries};
 pub(crate) use revocations::{RevocationList, Revoked, RevokedRow};
 pub(crate) use search::{Build, Postings, SearchRow, SearchState, Stage};
@@ -130,6 +136,7 @@ pub(crate) use shields::{ShieldList, ShieldsUp};
 pub(crate) use shown::{Shown, ShownRow, Track};
 pub(crate) use sights::Sights;
 pub(crate) use users::{Names, Users};
+pub(crate) use versions::{VersionRow, Versions};
 
 /// Declares a table: an empty type that implements [`Table`](crate::table::Table).
 macro_rules! table {
@@ -232,6 +239,10 @@ mod tests {
             RankingDue::TAG,
             OwnPosts::TAG,
             Sent::TAG,
+            Reposts::TAG,
+            RepostCounts::TAG,
+            RepostsKnown::TAG,
+            Versions::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

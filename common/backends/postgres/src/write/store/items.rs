@@ -8,6 +8,7 @@ use sqlx::PgConnection;
 use super::column;
 use crate::rankings;
 use crate::rows;
+use crate::versions::{self, Kept};
 use crate::write::batch::{Batch, Made};
 
 /// Stores items, their pushed records and the rows of their authors, and, while search is on, that the items are still to
@@ -45,8 +46,8 @@ const NARROW: &str = "INSERT INTO audiences (item, readers) VALUES ($1, $2)";
 /// Takes the foreign ids from deleted items, so that new items can have them.
 const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = ANY($1)";
 
-/// Stores new versions, which are still to be indexed while search is on. An item without a body is deleted, and its
-/// reactions are still to be removed.
+/// Stores new versions, which are still to be indexed while search is on. An item without a body is deleted: none of its
+/// earlier bodies is left, and its reactions are still to be removed.
 const CHANGE_ITEMS: &str = "
 WITH n AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[]) AS n(id, version, body)
@@ -54,6 +55,8 @@ WITH n AS MATERIALIZED (
     INSERT INTO reaction_ends (item, at)
     SELECT id, (extract(epoch FROM now()) * 1000)::bigint FROM n WHERE body IS NULL ORDER BY id
     ON CONFLICT DO NOTHING
+), forgotten AS (
+    DELETE FROM item_versions v USING n WHERE v.item = n.id AND n.body IS NULL
 ), due AS (
     INSERT INTO search_due (subject, id) SELECT 0, id FROM n WHERE EXISTS (SELECT FROM search_state)
 )
@@ -90,6 +93,7 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
         let readers: Vec<i32> = readers.iter().copied().map(rows::user).collect();
         sqlx::query(NARROW).bind(rows::item(*item)).bind(readers).execute(&mut *connection).await?;
     }
+    versions::keep(connection, &replaced(batch)).await?;
     if !batch.edited.is_empty() {
         change_items(connection, batch).await?;
         rankings::changed(connection, batch.edited.keys().copied()).await?;
@@ -104,6 +108,12 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
         keep_retries(connection, batch).await?;
     }
     Ok(())
+}
+
+/// The bodies that were replaced of items that live.
+fn replaced<'b>(batch: &'b Batch<'_>) -> Vec<Kept<'b>> {
+    let lives = |kept: &&Kept<'_>| row(batch, kept.item).is_some_and(|row| row.living);
+    batch.replaced.iter().filter(lives).copied().collect()
 }
 
 async fn append(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {

@@ -9,6 +9,7 @@ use sqlx::PgConnection;
 
 use super::batch::Batch;
 use crate::announcements;
+use crate::reposts;
 
 /// Stores all changes, in the transaction that holds the locks.
 pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, buckets: u16) -> sqlx::Result<()> {
@@ -18,6 +19,7 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, bucket
     if !batch.announced.is_empty() {
         announcements::keep(connection, &batch.announced).await?;
     }
+    reposts::count(connection, &batch.reposts).await?;
     numbered::all(connection, batch).await
 }
 

@@ -1,0 +1,21 @@
+//! The living reposts of items. A store that was made before these tables existed is walked through once, when it is
+//! opened.
+
+use feedgate_common::ItemId;
+
+use super::table;
+
+table! {
+    /// The living reposts of an item by id, whether the item itself lives or not.
+    Reposts: b'(', Archive, (ItemId, ItemId) => ()
+}
+
+table! {
+    /// How many of them there are, for each item that has any.
+    RepostCounts: b')', Archive, ItemId => u64
+}
+
+table! {
+    /// Says that the two tables hold all reposts of the store.
+    RepostsKnown: b'*', Archive, () => ()
+}

@@ -1,0 +1,43 @@
+//! The bodies that an item had before it was edited, for backends alone: what moderators look at, and no reader is shown.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use feedgate_common::{Archive, BODIES_KEPT, Body, ItemId, Millis, Replaced};
+use serde::Serialize;
+
+use super::access::ReadKey;
+use super::items::resolve_seen;
+use super::problem::Problem;
+use super::query::{ItemRef, NoQuery, Segment};
+use crate::limits::budget::{ITEM_MAX, most};
+
+/// A body that was replaced.
+#[derive(Serialize)]
+struct Version {
+    version: u32,
+    body: Body,
+    replaced_at: Millis,
+}
+
+/// All versions that are kept of an item, the newest first, without the one of now.
+#[derive(Serialize)]
+struct Versions {
+    id: ItemId,
+    versions: Vec<Version>,
+}
+
+/// Answers `GET /v1/items/{id}/versions` with the bodies that an item had.
+pub(super) async fn list(
+    ReadKey(caller): ReadKey,
+    State(archive): State<Arc<dyn Archive>>,
+    Segment(which): Segment<ItemRef>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let permit = caller.permit(most(BODIES_KEPT, BODIES_KEPT * ITEM_MAX)).await?;
+    let id = resolve_seen(None, &*archive, &which).await?;
+    let version = |Replaced { version, body, at }| Version { version, body, replaced_at: at };
+    let versions = archive.versions(id).await?.into_iter().map(version).collect();
+    Ok(permit.answer(&Versions { id, versions }))
+}
