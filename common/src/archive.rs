@@ -5,7 +5,7 @@
 //!   Writes      accepts every change                               HTTP API
 //!   Names       numbers of users and of named feeds                HTTP API, devices that connect, feeds
 //!   Items       items, an author's list of them                    HTTP API, feeds
-//!   Graph       lists of follows and shields                       HTTP API
+//!   Graph       lists of follows, requests to follow and shields   HTTP API
 //!   Outboxes    records of an author, and who gets them            push, pull
 //!   Content     what a reader's inbox is built and filled from     follow steps, rebuilds, news, deep pages
 //!   Events      outstanding work                                   timeline worker, rebuilds
@@ -96,7 +96,7 @@ pub use search::Search;
 pub use sights::Sights;
 pub use status::{ArchiveCounts, Status};
 pub use transfer::{Held, Transfer};
-pub use write::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Writes, Written, may_be_foreign_id};
+pub use write::{Answer, Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Writes, Written, may_be_foreign_id};
 
 /// Declares [`Archive`] as all of these parts together.
 macro_rules! archive {

@@ -45,10 +45,12 @@ pub enum Stage {
     Comments,
     /// The reactions that the user has given.
     Reactions,
-    /// The follows of the user.
+    /// The follows of the user, and its requests to follow.
     Following,
     /// The follows of others that lead to the user.
     Followers,
+    /// The requests of others to follow the user, and that the user is private.
+    Requests,
     /// The users whom the user has muted.
     Muted,
     /// The users from whom the user hides.
@@ -66,7 +68,7 @@ pub enum Stage {
 impl Stage {
     /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way.
     /// Lines are left before direct items go, so that no line goes with what it tells of others.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Items,
         Self::Lines,
         Self::Direct,
@@ -76,6 +78,7 @@ impl Stage {
         Self::Reactions,
         Self::Following,
         Self::Followers,
+        Self::Requests,
         Self::Muted,
         Self::Hidden,
         Self::Blocked,
@@ -155,6 +158,12 @@ pub enum Trace {
     Follow(UserNo),
     /// This reader follows the user.
     Follower(UserNo),
+    /// The user has asked to follow this author.
+    Asked(UserNo),
+    /// This reader has asked to follow the user.
+    Asker(UserNo),
+    /// The user is private.
+    Private,
     /// The user has this shield up against another one.
     Shield(Shield, UserNo),
     /// Another user has this shield up against the user.
@@ -188,6 +197,8 @@ pub struct Removed {
     pub following: u64,
     /// Follows of others that led to the user.
     pub followers: u64,
+    /// Requests of the user to follow others, and of others to follow the user.
+    pub requests: u64,
     /// Shields of the user against others.
     pub shields: u64,
     /// Shields of others against the user.
@@ -222,6 +233,7 @@ impl Removed {
             Trace::Reactions { kinds, .. } => self.reactions += kinds.len() as u64,
             Trace::Follow(_) => self.following += 1,
             Trace::Follower(_) => self.followers += 1,
+            Trace::Asked(_) | Trace::Asker(_) => self.requests += 1,
             Trace::Shield(..) => self.shields += 1,
             Trace::Shielded(..) => self.shielded += 1,
             Trace::Audience(_) => self.audiences += 1,
@@ -229,6 +241,7 @@ impl Removed {
             // count shows the edge of a user to itself.
             Trace::Item { .. }
             | Trace::OwnEdge
+            | Trace::Private
             | Trace::Comment { .. }
             | Trace::Member(_)
             | Trace::Notification(_)

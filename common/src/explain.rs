@@ -10,7 +10,7 @@
 use serde::Serialize;
 
 use crate::archive::{Author, Held};
-use crate::around::{Reach, shows_original};
+use crate::around::{Reach, Terms, shows_original};
 use crate::graph::Shields;
 use crate::rules::backfill_of;
 use crate::{DirectSeq, Generation, Item, Millis, OutboxSeq, PullSeq, UserId};
@@ -137,11 +137,14 @@ pub fn explain(evidence: &Evidence<'_>) -> (Verdict, Vec<Finding>) {
 pub fn explain_ranking(evidence: &Evidence<'_>, feed: &str, rank: i64) -> Finding {
     let Evidence { reader, item, reach, held, .. } = *evidence;
     let (follows, shields) = held.map_or((false, Shields(0)), |held| (held.follows, held.shields));
-    let holds = shows_original(*reader == item.author, (follows && shields == Shields(0), shields), reach);
+    let private = evidence.author.private;
+    let terms = Terms { follows: follows && shields == Shields(0), shields, private };
+    let holds = shows_original(*reader == item.author, terms, reach);
     let why = match reach {
         _ if holds => format!("and so {reader} may see it"),
         Reach::Named(false) | Reach::Narrowed(false) => "but a ranking opens nothing that is for some alone".to_owned(),
         _ if shields != Shields(0) => format!("but {}", shield(shields, reader, &item.author)),
+        _ if private => format!("but {0} is private, and {reader} does not follow {0}", item.author),
         _ => format!("but {reader} does not follow {}", item.author),
     };
     found(Rule::Ranking, holds, format!("it stands in the ranking {feed:?} of {reader} with rank {rank}, {why}"))
@@ -188,6 +191,9 @@ impl Evidence<'_> {
             (false, _) if own => "own items stand in the feeds of their author only with own_posts = true".to_owned(),
             (true, Some(_)) => format!("{reader} follows {author}"),
             (true, None) => format!("everyone follows {author}"),
+            (false, Some(held)) if held.asked => {
+                format!("{reader} has asked to follow {author}, and has no answer yet")
+            }
             (false, _) => format!("{reader} does not follow {author}"),
         };
         let everyone_since = self.author.everyone_since.unwrap_or(0);
@@ -290,7 +296,15 @@ mod tests {
     /// What decides about the item, and in which words, after `change` of evidence that shows it.
     fn decided(direct: bool, change: impl FnOnce(&mut Evidence<'_>)) -> (Verdict, Rule, String) {
         let (reader, item) = ("bob".parse().unwrap(), item(direct));
-        let held = Held { author: UserNo(1), follows: true, shields: Shields(0), generation: 1, past: 2, since: 1 };
+        let held = Held {
+            author: UserNo(1),
+            follows: true,
+            asked: false,
+            shields: Shields(0),
+            generation: 1,
+            past: 2,
+            since: 1,
+        };
         let mut evidence = Evidence {
             reader: &reader,
             item: &item,
@@ -353,7 +367,15 @@ mod tests {
     #[test]
     fn s11_of_each_ranking_it_is_said_whether_it_opens_the_item() {
         let (reader, item) = ("bob".parse().unwrap(), item(false));
-        let held = |follows, shields| Held { author: UserNo(1), follows, shields, generation: 1, past: 2, since: 1 };
+        let held = |follows, shields| Held {
+            author: UserNo(1),
+            follows,
+            asked: false,
+            shields,
+            generation: 1,
+            past: 2,
+            since: 1,
+        };
         let ranked = |held, reach| {
             let evidence = Evidence {
                 reader: &reader,

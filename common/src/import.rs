@@ -63,6 +63,21 @@ pub enum Import {
         /// Since when it is up, in Unix ms; for the lists.
         since: Millis,
     },
+    /// That an author is private. One who was made public since is private again.
+    Private {
+        /// The author who is private.
+        author: UserId,
+    },
+    /// A request to follow that has no answer yet. A reader who follows or has followed this author, or who is in a
+    /// block with it, is left as it is.
+    Request {
+        /// The user who asks.
+        reader: UserId,
+        /// The user who is asked.
+        author: UserId,
+        /// When the reader asked, in Unix ms; for the list.
+        since: Millis,
+    },
     /// A deed of which a line of notifications tells. The item of the line must live, and comes before it. If the deed
     /// is a member of a line already, it stays as it is.
     Member(Box<PastMember>),

@@ -19,7 +19,7 @@ pub mod lines;
 use compact_str::{CompactString, format_compact};
 use serde::Serialize;
 
-use crate::archive::{Audience, Publish, Write, Written};
+use crate::archive::{Answer, Audience, Publish, Write, Written};
 use crate::around::{CommentRows, CommentWrite, Commented, Reaction, Visible};
 use crate::graph::Shields;
 use crate::named::KIND_MAX;
@@ -34,7 +34,7 @@ pub fn is_notification(foreign_id: Option<&str>) -> bool {
 }
 
 /// The sorts of deeds of which users are told, by the names of their settings.
-pub const SORTS: [&str; 5] = ["reaction", "comment", "reply", "repost", "follow"];
+pub const SORTS: [&str; 7] = ["reaction", "comment", "reply", "repost", "follow", "request", "accept"];
 
 /// The kind of the items that tell of one sort of deed, and the feed that has this kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,10 @@ pub struct Rules {
     pub repost: Option<Way>,
     /// A follow of the user.
     pub follow: Option<Way>,
+    /// A request to follow the user.
+    pub request: Option<Way>,
+    /// That a request of the user to follow was accepted.
+    pub accept: Option<Way>,
     /// Whose comments users see. Of a comment that a user does not see, the user is not told.
     pub visible: Visible,
 }
@@ -106,11 +110,20 @@ pub enum Deed<'a> {
         /// The id of the repost.
         repost: ItemId,
     },
-    /// It follows a user.
+    /// It follows a user, or has asked to. This is one deed, of which the user is told once.
     Follow {
-        /// The user who is followed.
+        /// The user who is followed, or asked.
         author: &'a UserId,
-        /// The user who follows.
+        /// The user who follows, or asks.
+        actor: &'a UserId,
+        /// Whether it has only asked so far.
+        asks: bool,
+    },
+    /// It has accepted the request of a user to follow it.
+    Accept {
+        /// The user who had asked.
+        reader: &'a UserId,
+        /// The user who has accepted.
         actor: &'a UserId,
     },
 }
@@ -141,7 +154,8 @@ impl Deed<'_> {
             Self::Comment { comment, .. } => format!("comment\0{comment}"),
             Self::Reply { comment, .. } => format!("reply\0{comment}"),
             Self::Repost { repost, .. } => format!("repost\0{repost}"),
-            Self::Follow { author, actor } => format!("follow\0{author}\0{actor}"),
+            Self::Follow { author, actor, .. } => format!("follow\0{author}\0{actor}"),
+            Self::Accept { reader, actor } => format!("accept\0{reader}\0{actor}"),
         };
         format_compact!("{KEY_PREFIX}{}", hash(&text))
     }
@@ -153,7 +167,7 @@ impl Deed<'_> {
             | Self::Comment { item, .. }
             | Self::Reply { item, .. }
             | Self::Repost { item, .. } => Some(item),
-            Self::Follow { .. } => None,
+            Self::Follow { .. } | Self::Accept { .. } => None,
         }
     }
 
@@ -167,7 +181,7 @@ impl Deed<'_> {
                 Told { item: Some(item), comment: Some(comment), reply_to: Some(reply_to), ..nothing }
             }
             Self::Repost { item, repost } => Told { item: Some(item), repost: Some(repost), ..nothing },
-            Self::Follow { .. } => nothing,
+            Self::Follow { .. } | Self::Accept { .. } => nothing,
         };
         let json = serde_json::to_string(&told).expect("names and numbers are JSON");
         Body::stored(json).expect("what was made as JSON is JSON")
@@ -180,7 +194,9 @@ impl Deed<'_> {
             Self::Comment { .. } => rules.comment.as_ref(),
             Self::Reply { .. } => rules.reply.as_ref(),
             Self::Repost { .. } => rules.repost.as_ref(),
-            Self::Follow { .. } => rules.follow.as_ref(),
+            Self::Follow { asks: false, .. } => rules.follow.as_ref(),
+            Self::Follow { asks: true, .. } => rules.request.as_ref(),
+            Self::Accept { .. } => rules.accept.as_ref(),
         }
     }
 }
@@ -244,8 +260,8 @@ impl Rules {
     ) -> Self {
         let way =
             |sort: &str| kind(sort).map(|kind| Way { kind: kind.clone(), feed: feed(kind), grouped: grouped(sort) });
-        let [reaction, comment, reply, repost, follow] = SORTS.map(way);
-        Self { reaction, comment, reply, repost, follow, visible: Visible::default() }
+        let [reaction, comment, reply, repost, follow, request, accept] = SORTS.map(way);
+        Self { reaction, comment, reply, repost, follow, request, accept, visible: Visible::default() }
     }
 
     /// These rules where users see the comments of these.
@@ -255,8 +271,8 @@ impl Rules {
 
     /// Whether users are told of anything.
     pub fn is_empty(&self) -> bool {
-        let Self { reaction, comment, reply, repost, follow, visible: _ } = self;
-        [reaction, comment, reply, repost, follow].into_iter().all(Option::is_none)
+        let Self { reaction, comment, reply, repost, follow, request, accept, visible: _ } = self;
+        [reaction, comment, reply, repost, follow, request, accept].into_iter().all(Option::is_none)
     }
 
     /// The write that tells `reader` of a deed of `actor`, if there is to be one.
@@ -296,11 +312,20 @@ impl Rules {
         author_of: impl Fn(ItemId) -> Option<UserNo>,
     ) -> Option<Write> {
         match (write, written) {
-            (Write::Follow { reader: name, author: followed }, &Written::Edge { reader, author, fresh: true, .. }) => {
-                self.tell(&Deed::Follow { author: followed, actor: name }, author, (reader, name))
+            (
+                Write::Follow { reader: name, author: followed },
+                &Written::Edge { reader, author, fresh: true, pending: asks, .. },
+            ) => self.tell(&Deed::Follow { author: followed, actor: name, asks }, author, (reader, name)),
+            (
+                Write::Unfollow { reader: name, author: followed }
+                | Write::Answer { reader: name, author: followed, answer: Answer::Refuse },
+                Written::Edge { fresh: true, .. },
+            ) => {
+                let withdraw = |asks| self.withdraw(&Deed::Follow { author: followed, actor: name, asks });
+                withdraw(false).or_else(|| withdraw(true))
             }
-            (Write::Unfollow { reader: name, author: followed }, Written::Edge { fresh: true, .. }) => {
-                self.withdraw(&Deed::Follow { author: followed, actor: name })
+            (Write::Answer { reader: asker, author: name, .. }, &Written::Edge { reader, author, fresh: true, .. }) => {
+                self.tell(&Deed::Accept { reader: asker, actor: name }, reader, (author, name))
             }
             (
                 Write::Publish(Publish { repost_of: Some(item), audience: Audience::Followers, author: name, .. }),
@@ -395,7 +420,7 @@ mod tests {
         let Write::Notify(follow) = ({
             let write = Write::Follow { reader: user("bob"), author: user("ann") };
             let edge = crate::archive::Edge::default();
-            let written = Written::Edge { reader: BOB, author: ANN, edge, fresh: true, told: vec![] };
+            let written = Written::Edge { reader: BOB, author: ANN, edge, pending: false, fresh: true, told: vec![] };
             rules().of_write(&write, &written, |_| None).unwrap()
         }) else {
             panic!("a follow is told")
@@ -408,9 +433,34 @@ mod tests {
     }
 
     #[test]
+    fn s9_a_request_is_told_to_whom_it_asks_and_its_acceptance_to_who_has_asked() {
+        let edge = crate::archive::Edge::default();
+        let written = |pending| Written::Edge { reader: BOB, author: ANN, edge, pending, fresh: true, told: vec![] };
+        let (reader, author) = (user("bob"), user("ann"));
+        let follow = Write::Follow { reader: reader.clone(), author: author.clone() };
+        let of = |rules: &Rules, write: &Write, pending| rules.of_write(write, &written(pending), |_| None);
+        let asked = of(&rules(), &follow, true).unwrap();
+        assert_eq!(told(&asked), ("request", ANN, r#"{"actor":"bob"}"#));
+        let answer = |answer| Write::Answer { reader: reader.clone(), author: author.clone(), answer };
+        for accepted in [Answer::Accept, Answer::LetIn] {
+            assert_eq!(told(&of(&rules(), &answer(accepted), false).unwrap()), ("accept", BOB, r#"{"actor":"ann"}"#));
+        }
+        let Write::Notify(asked) = asked else { panic!("a request is told") };
+        let key = asked.publish.foreign_id.clone().unwrap();
+        let taken_back = Some(Write::Withdraw { key, even_seen: false });
+        let unfollow = Write::Unfollow { reader: reader.clone(), author: author.clone() };
+        for alone in [Rules { request: None, ..rules() }, Rules { follow: None, ..rules() }] {
+            assert_eq!(of(&alone, &unfollow, false), taken_back, "one deed, whatever it was told as");
+            assert_eq!(of(&alone, &answer(Answer::Refuse), false), taken_back);
+        }
+        let none = Rules { request: None, accept: None, ..rules() };
+        assert_eq!((of(&none, &follow, true), of(&none, &answer(Answer::Accept), false)), (None, None));
+    }
+
+    #[test]
     fn s5_what_has_changed_nothing_is_not_told() {
         let edge = crate::archive::Edge::default();
-        let stale = Written::Edge { reader: BOB, author: ANN, edge, fresh: false, told: vec![] };
+        let stale = Written::Edge { reader: BOB, author: ANN, edge, pending: false, fresh: false, told: vec![] };
         for write in [
             Write::Follow { reader: user("bob"), author: user("ann") },
             Write::Unfollow { reader: user("bob"), author: user("ann") },
@@ -448,8 +498,10 @@ mod tests {
             Deed::Comment { item, comment },
             Deed::Reply { item, comment, reply_to: ItemId(9) },
             Deed::Repost { item, repost },
-            Deed::Follow { author: &ann, actor: &bob },
-            Deed::Follow { author: &bob, actor: &ann },
+            Deed::Follow { author: &ann, actor: &bob, asks: false },
+            Deed::Follow { author: &bob, actor: &ann, asks: false },
+            Deed::Accept { reader: &ann, actor: &bob },
+            Deed::Accept { reader: &bob, actor: &ann },
         ];
         let keys: std::collections::BTreeSet<_> = deeds.iter().map(Deed::key).collect();
         assert_eq!(keys.len(), deeds.len());

@@ -32,14 +32,14 @@ async function start(t) {
 
 /** Everything that is kept of bob and ann. */
 async function everything(server) {
-  const paths = ["users/bob/feed", "users/bob/feeds/picks/ranking", "users/bob/feed?name=picks", "users/bob/following", "users/bob/muted", "users/bob/lists/close", "users/bob/sessions", "users/ann/outbox", "users/ann/followers", "authors/ann"];
+  const paths = ["users/bob/feed", "users/bob/feeds/picks/ranking", "users/bob/feed?name=picks", "users/bob/following", "users/bob/requests", "users/bob/muted", "users/bob/lists/close", "users/bob/sessions", "users/ann/outbox", "users/ann/followers", "authors/ann"];
   return Promise.all(paths.map((path) => server.call("GET", `/v1/${path}`)));
 }
 
 test("every route that is in the document refuses another reader's inbox, and changes nothing", async (t) => {
   const { server, document, token, item, next, position } = await start(t);
   const before = await everything(server);
-  const fill = { user: "bob", author: "ann", other: "eve", id: item, device: "bobs-phone", name: "forbidden", kind: "like", comment: "5", list: "close", member: "eve", feed: "picks" };
+  const fill = { user: "bob", author: "ann", other: "eve", id: item, device: "bobs-phone", name: "forbidden", kind: "like", comment: "5", list: "close", member: "eve", feed: "picks", reader: "eve" };
   const queries = ["", "?limit=100", `?${new URLSearchParams({ cursor: next })}`, `?${new URLSearchParams({ ...position, limit: 10 })}`];
   const bodies = ["{}", JSON.stringify({ author: "ann", body: 1 }), JSON.stringify({ ops: [{ op: "follow", user: "mallory", author: "ann" }] })];
   let asked = 0;

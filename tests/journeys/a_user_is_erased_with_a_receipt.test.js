@@ -36,7 +36,9 @@ async function populated(t) {
   await say("cid", "answer", { reply_to: said.id });
   await say("ann", "alone");
   for (const user of ["ann", "bob"]) await server.call("PUT", `/v1/items/${id}/reactions/like/${user}`);
-  await server.call("PUT", "/v1/users/ann", { name: "Ann" });
+  await server.call("PUT", "/v1/users/ann", { name: "Ann", private: true });
+  await server.call("PUT", "/v1/users/gus", { private: true });
+  for (const [reader, author] of [["fay", "ann"], ["ann", "gus"]]) await server.call("PUT", `/v1/users/${reader}/following/${author}`);
   await server.call("PUT", "/v1/users/ann/devices/d", { platform: "fcm", push_token: "t" });
   await server.call("PUT", "/v1/users/ann/blocked/eve");
   await server.call("PUT", "/v1/users/dan/muted/ann");
@@ -50,7 +52,7 @@ test("a user is erased through four deaths of the worker; phones drop the items,
   await phone.shows("what ann and cid have posted", (items) => items.some(({ author }) => author === "ann"));
   const token = await server.token("ann");
   const lines = count(await known(server, "ann"));
-  const wants = { item: POSTS + 1, follow: 3, shield: 2, comment: 2, reaction: 1, person: 1, device: 1, addressed: 2, listed: 2 };
+  const wants = { private: 1, item: POSTS + 1, follow: 3, request: 2, shield: 2, comment: 2, reaction: 1, person: 1, device: 1, addressed: 2, listed: 2 };
   assert.deepEqual(lines, wants);
 
   const worker = server.workers?.[0] ?? server;
@@ -74,7 +76,7 @@ test("a user is erased through four deaths of the worker; phones drop the items,
     const shown = await server.call("GET", "/v1/erasures/1");
     return shown.finished_at !== null && shown;
   });
-  const nothing = { following: 1, followers: 2, shields: 1, shielded: 1, audiences: 1, listed: 1, listing: 1, person: 1, devices: 1, notices: 0, seen: 0, addressed: 1, keys: 0 };
+  const nothing = { following: 1, followers: 2, requests: 2, shields: 1, shielded: 1, audiences: 1, listed: 1, listing: 1, person: 1, devices: 1, notices: 0, seen: 0, addressed: 1, keys: 0 };
   assert.deepEqual(receipt.removed, { items: POSTS, direct_items: 1, comments: 2, reactions: 1, ...nothing });
   assert.ok(receipt.finished_at >= receipt.accepted_at);
 

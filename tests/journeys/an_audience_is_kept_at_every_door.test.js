@@ -203,6 +203,61 @@ test("s11: every door opens an item for all to a reader in whose ranking it stan
   assert.deepEqual(await asked("stranger"), closed);
 });
 
+test("s9: every door shows what a private author publishes to followers, and to nobody who has only asked to be one", async (t) => {
+  const { server, positions } = await start(t);
+  await server.call("PUT", "/v1/users/ann", { name: "Ann", private: true });
+  const readers = { stranger: false, ranked: false, blocked: false, muting: false, left: false, asking: false, inside: true };
+  await server.follow("asking", "rae");
+  positions.asking = (await server.page("asking")).position;
+  const { id } = await server.publish("ann", { text: `${SECRET} news` }, { foreign_id: "key-1" });
+  const { id: comment } = await server.call("POST", comments(id), { author: "inside", body: { text: `${SECRET} words` } });
+  await server.call("PUT", `/v1/items/${id}/reactions/like/${SECRET}-fan`);
+  const { id: repost } = await server.publish("rae", { text: "look" }, { ref: id });
+  await server.call("PUT", `/v1/users/ann/pins/${id}`);
+  await server.call("PUT", "/v1/users/ann/blocked/blocked");
+  await server.call("PUT", "/v1/users/muting/muted/ann");
+  await server.unfollow("left", "ann");
+  for (const reader of ["left", "asking", "ranked"]) {
+    const { status, body } = await server.request("PUT", `/v1/users/${reader}/following/ann`);
+    assert.deepEqual([status, body], [202, { pending: true }], reader);
+  }
+  for (const reader of Object.keys(readers)) await rank(server, reader, reader === "inside" ? [] : [id]);
+  await server.drained();
+  await until("the search finds the item", async () => (await server.call("GET", `/v1/search/items?q=${SECRET}`)).items.length > 0);
+  const items = { id, comment, repost };
+  const seen = async (reader, open) => {
+    const doors = await ask(server, reader, positions[reader], items);
+    // Who follows no longer was shown it before, and the log of that time says so.
+    const before = ["blocked", "muting", "left"].includes(reader);
+    assert.deepEqual(doors.filter((door) => !before || !door.endsWith("/changes")), open ? DOORS : [], reader);
+    assert.deepEqual(await profile(server, reader), [open, open], reader);
+    assert.deepEqual(await say(server, reader, items), open ? [200, 200, 201, 201] : [404, 404, 404, 404], reader);
+    const { list, page, watches } = await device(await Phone.open(t, server, reader), id);
+    assert.deepEqual([list.includes(SECRET), page.includes(SECRET), watches], [open, open, open], reader);
+    const shown = await server.call("GET", `/v1/items/${repost}?viewer=${reader}`);
+    assert.deepEqual([JSON.stringify(shown).includes(SECRET), "ref_gone" in shown], [open, !open], `the repost to ${reader}`);
+    const found = await server.call("GET", `/v1/search/items?${new URLSearchParams({ q: SECRET, viewer: reader })}`);
+    assert.equal(found.items.length, open ? 1 : 0, `a backend's search for ${reader}`);
+    const explained = await server.call("GET", `/v1/explain?reader=${reader}&item=${id}`);
+    assert.equal(explained.verdict, open ? "shown" : "hidden", JSON.stringify(explained));
+    const person = await server.call("GET", "/v1/users/ann", undefined, { token: await server.token(reader) });
+    assert.deepEqual([person.name, person.private], ["Ann", true], "who she is, everybody may know");
+  };
+  for (const [reader, open] of Object.entries(readers)) await seen(reader, open);
+
+  const phone = await Phone.open(t, server, "asking", { device: "watching" });
+  await server.call("PUT", "/v1/users/ann/followers/asking");
+  await phone.shows("the item and the repost", (shown) => shown.length === 2);
+  await server.drained();
+  await seen("asking", true);
+  await rank(server, "asking", []);
+  await server.unfollow("asking", "ann");
+  await phone.shows("the repost", (shown) => shown.length === 1);
+  await server.drained();
+  assert.deepEqual(await profile(server, "asking"), [false, false]);
+  assert.deepEqual(await say(server, "asking", items), [404, 404, 404, 404]);
+});
+
 test("s9: what a device gets live, another gets that was away, and an edit and a delete reach the same", async (t) => {
   const { server } = await start(t);
   const inside = await Phone.open(t, server, "inside", { device: "one" });

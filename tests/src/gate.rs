@@ -24,12 +24,12 @@ use feedgate_common::archive::{
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
-    Reaction, ReactionKind, Uncommented, Unreacted, Viewer,
+    Reaction, ReactionKind, Terms, Uncommented, Unreacted, Viewer,
 };
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{self, Erasure, Mark, Removed, Stage, Traces};
 use feedgate_common::error::Result;
-use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::graph::Shield;
 use feedgate_common::ids::ListName;
 use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
@@ -275,7 +275,7 @@ impl Rankings for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.ranking(key).await
     }
-    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Terms)>> {
         self.gate.wait().await;
         self.store.ranked(asked).await
     }
@@ -314,6 +314,10 @@ impl Graph for Gated<dyn Archive> {
     async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.mutual(user, cursor, limit).await
+    }
+    async fn requests(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.gate.wait().await;
+        self.store.requests(author, cursor, limit).await
     }
     async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;

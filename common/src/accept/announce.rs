@@ -70,10 +70,10 @@ fn announcement(ask: &Ask, plan: &Plan<'_>) -> Option<Announcement> {
         (Write::Delete { item, .. }, &Written::Deleted { author, .. }) => {
             Some(Announcement { item: Some(*item), ..of(Act::Delete, author, plan.at) })
         }
-        (Write::Follow { .. }, &Written::Edge { reader, author, .. }) => {
+        (Write::Follow { .. } | Write::Answer { .. }, &Written::Edge { reader, author, .. }) if begins(plan) => {
             Some(Announcement { other: Some(author), ..of(Act::Follow, reader, plan.at) })
         }
-        (Write::Unfollow { .. }, &Written::Edge { reader, author, .. }) => {
+        (Write::Unfollow { .. }, &Written::Edge { reader, author, .. }) if !takes_back(plan) => {
             Some(Announcement { other: Some(author), ..of(Act::Unfollow, reader, plan.at) })
         }
         (Write::Shield { shield, up, .. }, _) => {
@@ -85,6 +85,16 @@ fn announcement(ask: &Ask, plan: &Plan<'_>) -> Option<Announcement> {
         }
         _ => None,
     }
+}
+
+/// Whether a follow begins. A request to follow is nothing that others are told of.
+fn begins(plan: &Plan<'_>) -> bool {
+    plan.changes.iter().any(|change| matches!(change, Change::Edge { now, .. } if now.follows))
+}
+
+/// Whether a request to follow is taken back.
+fn takes_back(plan: &Plan<'_>) -> bool {
+    plan.changes.iter().any(|change| matches!(change, Change::Edge { before: Some(row), .. } if row.asked))
 }
 
 fn of(act: Act, user: UserNo, at: Millis) -> Announcement {

@@ -84,6 +84,7 @@ impl Rows {
                 let row = self.authors.entry(*author).or_default();
                 (row.class, row.everyone_since) = (*class, *everyone_since);
             }
+            Change::Private { author, private } => _ = self.privates.insert(*author, *private),
         }
     }
 }

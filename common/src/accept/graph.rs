@@ -1,10 +1,10 @@
-//! Follows, shields and classes. Each real change of an edge's effect takes the next generation of its reader. Asking
-//! for what is so already changes nothing.
+//! Follows, requests to follow, shields and classes. Each real change of an edge's effect takes the next generation of
+//! its reader. Asking for what is so already changes nothing.
 
 use super::plan::{Change, Draft};
 use super::rows::EdgeRow;
 use super::{Decision, Pair, is_own};
-use crate::archive::{Edge, Refused, Written};
+use crate::archive::{Answer, Edge, Refused, Written};
 use crate::change::Class;
 use crate::graph::{Shield, Shields};
 use crate::{Millis, OutboxSeq, UserId, UserNo};
@@ -16,10 +16,39 @@ pub(super) fn follow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), follo
     let row = draft.rows.held(edge)?;
     // A reader who follows only because everyone does can still follow by name, and stands in the lists from then on.
     let unlisted = follows && draft.rows.edge(edge)?.is_none();
-    if row.follows == follows && !unlisted {
-        return Ok(written(edge, row.edge(), false));
+    let private = follows && !row.follows && draft.rows.private(edge.1)?;
+    let wanted = wanted(row, follows, private);
+    let fresh = wanted != row || unlisted;
+    let now = if fresh { change(draft, edge, wanted, (draft.now, draft.past()))? } else { row.edge() };
+    let (reader, author) = edge;
+    Ok(Written::Edge { reader, author, edge: now, pending: private, fresh, told: vec![] })
+}
+
+/// The row of an edge whose reader wants to follow, or to follow no more. Who does not follow a private author yet only
+/// asks. Behind a block nothing is kept of that, and the answer is the same: who is blocked is not told.
+fn wanted(row: EdgeRow, follows: bool, private: bool) -> EdgeRow {
+    match private {
+        true => EdgeRow { asked: !row.shields.blocks(), ..row },
+        false => EdgeRow { follows, asked: false, ..row },
     }
-    let now = change(draft, edge, EdgeRow { follows, ..row }, (draft.now, draft.past()))?;
+}
+
+/// Decides what becomes of a [`Write::Answer`](crate::archive::Write::Answer).
+pub(super) fn answer(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), answer: Answer) -> Decision<Written> {
+    let none = || Refused::NoSuchRequest { reader: names.0.clone(), author: names.1.clone() };
+    let known = draft.rows.known(names.0)?.zip(draft.rows.known(names.1)?);
+    let edge = known.filter(|edge| !is_own(*edge)).ok_or_else(none)?;
+    let row = draft.rows.held(edge)?;
+    let follows = match answer {
+        Answer::Accept if row.follows => return Ok(written(edge, row.edge(), false)),
+        Answer::LetIn if row.asked && draft.rows.private(edge.1)? => return Err(none().into()),
+        Answer::Accept | Answer::LetIn => true,
+        Answer::Refuse => false,
+    };
+    if !row.asked {
+        return Err(none().into());
+    }
+    let now = change(draft, edge, EdgeRow { follows, asked: false, ..row }, (draft.now, draft.past()))?;
     Ok(written(edge, now, true))
 }
 
@@ -52,7 +81,7 @@ pub(super) fn turn_own_edge(draft: &mut Draft<'_, '_>, author: UserNo, on: bool)
 }
 
 pub(super) fn written((reader, author): Pair, edge: Edge, fresh: bool) -> Written {
-    Written::Edge { reader, author, edge, fresh, told: vec![] }
+    Written::Edge { reader, author, edge, pending: false, fresh, told: vec![] }
 }
 
 /// Decides what becomes of a [`Write::Shield`](crate::archive::Write::Shield). `since` is when the shield went up.
@@ -70,7 +99,8 @@ pub(super) fn shield(
         let shields = row.shields.with(bits, up);
         if shields != row.shields {
             fresh = true;
-            change(draft, edge, EdgeRow { shields, ..row }, (draft.now, draft.past()))?;
+            let asked = row.asked && !shields.blocks();
+            change(draft, edge, EdgeRow { shields, asked, ..row }, (draft.now, draft.past()))?;
         }
     }
     if fresh {
@@ -98,8 +128,24 @@ pub(super) fn classify(draft: &mut Draft<'_, '_>, name: &UserId, class: Class) -
         if row.class == Class::Everyone {
             return Err(Refused::StaysEveryones(name.clone()).into());
         }
+        if class == Class::Everyone && draft.rows.private(author)? {
+            return Err(Refused::PrivateEveryones(name.clone()).into());
+        }
         let everyone_since = (class == Class::Everyone).then_some(row.head);
         draft.changes.push(Change::Classify { author, class, everyone_since });
+    }
+    Ok(Written::Classified { author, fresh })
+}
+
+/// Decides what becomes of a [`Write::Private`](crate::archive::Write::Private). It answers no request.
+pub(super) fn set_private(draft: &mut Draft<'_, '_>, name: &UserId, private: bool) -> Decision<Written> {
+    let author = draft.rows.number(name)?;
+    if private && draft.rows.author(author)?.class == Class::Everyone {
+        return Err(Refused::PrivateEveryones(name.clone()).into());
+    }
+    let fresh = draft.rows.private(author)? != private;
+    if fresh {
+        draft.changes.push(Change::Private { author, private });
     }
     Ok(Written::Classified { author, fresh })
 }
@@ -128,7 +174,9 @@ pub(super) fn change(
             now.past = if is_own(edge) { Some(0) } else { past }.filter(|past| *past < head);
         }
     }
-    let listed = (now.follows && !is_own(edge) && !before.is_some_and(|row| row.follows)).then_some(since);
+    let EdgeRow { follows, asked, .. } = before.unwrap_or_default();
+    let begins = (now.follows && !follows) || (now.asked && !asked);
+    let listed = (begins && !is_own(edge)).then_some(since);
     draft.changes.push(Change::Edge { edge, before, now, listed, effect });
     Ok(now.edge())
 }

@@ -77,7 +77,7 @@ pub(super) fn follow(
     if draft.rows.edge(edge)?.is_some_and(|row| row.follows || row.generation > 0) {
         return Ok(graph::written(edge, row.edge(), false));
     }
-    let now = graph::change(draft, edge, EdgeRow { follows: true, ..row }, (since, past))?;
+    let now = graph::change(draft, edge, EdgeRow { follows: true, asked: false, ..row }, (since, past))?;
     Ok(graph::written(edge, now, true))
 }
 
@@ -94,6 +94,18 @@ fn place(rows: &Rows, author: &UserId, place: Place) -> Decision<Option<OutboxSe
     let row = row.ok_or(Refused::NoSuchItem(id))?;
     let seq = if of_delete { rows.ended(id)?.filter(|by| *by != DELETED_LATER) } else { Some(row.seq) };
     Ok(Some(seq.ok_or(Refused::NoSuchItem(id))?))
+}
+
+/// Decides what becomes of an [`Import::Request`](crate::import::Import::Request).
+pub(super) fn request(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), since: Millis) -> Decision<Written> {
+    let edge = graph::two(draft, names)?;
+    let row = draft.rows.held(edge)?;
+    // As with a follow, what the reader has done here is newer. A request is behind no block.
+    if row.follows || row.asked || row.generation > 0 || row.shields.blocks() {
+        return Ok(graph::written(edge, row.edge(), false));
+    }
+    let now = graph::change(draft, edge, EdgeRow { asked: true, ..row }, (since, None))?;
+    Ok(graph::written(edge, now, true))
 }
 
 /// Decides what becomes of an [`Import::Unfollow`](crate::import::Import::Unfollow).

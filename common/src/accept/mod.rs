@@ -101,6 +101,8 @@ fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
         Write::Delete { item, if_version } => edit::delete(draft, *item, *if_version),
         Write::Follow { reader, author } => graph::follow(draft, (reader, author), true),
         Write::Unfollow { reader, author } => graph::follow(draft, (reader, author), false),
+        Write::Answer { reader, author, answer } => graph::answer(draft, (reader, author), *answer),
+        Write::Private { author, private } => graph::set_private(draft, author, *private),
         Write::Shield { user, other, shield, up } => graph::shield(draft, (user, other), (*shield, *up), now),
         Write::OwnPosts { author, on } => graph::own_posts(draft, author, *on),
         Write::Classify { author, class } => graph::classify(draft, author, *class),
@@ -120,6 +122,8 @@ fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
             graph::shield(draft, (user, other), (*shield, true), *since)
         }
         Write::Import(Import::Class { author, class }) => import::class(draft, author, *class),
+        Write::Import(Import::Private { author }) => graph::set_private(draft, author, true),
+        Write::Import(Import::Request { reader, author, since }) => import::request(draft, (reader, author), *since),
     }
 }
 

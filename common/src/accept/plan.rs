@@ -211,7 +211,7 @@ pub enum Change<'a> {
         before: Option<EdgeRow>,
         /// The row after the change.
         now: EdgeRow,
-        /// When the follow began, for a follow that has no place in the lists yet.
+        /// When the follow began, or was asked for, if it has no place in the lists of follows, or of requests, yet.
         listed: Option<Millis>,
         /// Whether fan-out sees a change. Then it is outstanding since [`Plan::at`] to bring it into inboxes, unless it
         /// was already.
@@ -249,6 +249,13 @@ pub enum Change<'a> {
         class: Class,
         /// The head of the outbox when everyone began to follow; `None` if not everyone does.
         everyone_since: Option<OutboxSeq>,
+    },
+    /// Makes an author private, or not private any more.
+    Private {
+        /// The author to change.
+        author: UserNo,
+        /// Whether the author is private from now on.
+        private: bool,
     },
 }
 

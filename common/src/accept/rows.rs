@@ -27,6 +27,8 @@ pub enum Need {
     Reader(UserNo),
     /// The row of an edge, as (reader, author), or that there is none.
     Edge(UserNo, UserNo),
+    /// Whether an author is private.
+    Private(UserNo),
     /// The row of an item, or that there is none.
     Item(ItemId),
     /// The record that deleted an item's add, or that none did.
@@ -80,6 +82,9 @@ pub struct ReaderRow {
 pub struct EdgeRow {
     /// Whether the reader follows, whatever shields are up.
     pub follows: bool,
+    /// Whether the reader has asked to follow, and the author, who is private, has not answered. Who asks does not
+    /// follow, and is in no block with the author.
+    pub asked: bool,
     /// The shields that are up.
     pub shields: Shields,
     /// The generation of the last change of the edge's effect.
@@ -177,6 +182,8 @@ pub struct Rows {
     pub readers: HashMap<UserNo, ReaderRow>,
     /// The row of each edge, by reader and author.
     pub edges: HashMap<Pair, Option<EdgeRow>>,
+    /// Whether each author is private.
+    pub privates: HashMap<UserNo, bool>,
     /// The row of each item, living or deleted.
     pub items: HashMap<ItemId, Option<ItemRow>>,
     /// The record that deleted each item's add.
@@ -222,6 +229,10 @@ impl Rows {
 
     pub(super) fn reader(&self, reader: UserNo) -> Result<ReaderRow, Need> {
         loaded(&self.readers, &reader, || Need::Reader(reader))
+    }
+
+    pub(super) fn private(&self, author: UserNo) -> Result<bool, Need> {
+        loaded(&self.privates, &author, || Need::Private(author))
     }
 
     pub(super) fn edge(&self, (reader, author): Pair) -> Result<Option<EdgeRow>, Need> {

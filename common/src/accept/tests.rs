@@ -1,7 +1,7 @@
 //! Tests of decisions, over a store that loads a row only when it is asked for.
 
 use super::*;
-use crate::archive::{Audience, Publish};
+use crate::archive::{Answer, Audience, Publish};
 use crate::graph::Shield;
 use crate::{Body, FeedId, ItemId, Millis, Op, UserId, UserNo};
 
@@ -69,6 +69,7 @@ impl Home {
                 let edge = (reader, author);
                 rows.edges.insert(edge, kept.edges.get(&edge).copied().flatten());
             }
+            Need::Private(no) => _ = rows.privates.insert(no, kept.privates.get(&no).copied().unwrap_or_default()),
             Need::Item(id) => _ = rows.items.insert(id, kept.items.get(&id).cloned().flatten()),
             Need::Ended(id) => _ = rows.ended.insert(id, kept.ended.get(&id).copied().flatten()),
             Need::ForeignId(key) => {
@@ -315,4 +316,103 @@ fn s12_who_follows_by_name_whom_everyone_follows_sees_the_whole_past() {
     home.write(follow()).unwrap();
     let edge = home.edge();
     assert_eq!((edge.generation, edge.from, edge.past()), (1, 2, 0), "a change, so that a step brings it");
+}
+
+fn private(on: bool) -> Write {
+    Write::Private { author: user("ann"), private: on }
+}
+
+fn answer(answer: Answer) -> Write {
+    Write::Answer { reader: user("bob"), author: user("ann"), answer }
+}
+
+/// Whether the outcome of a follow is a request.
+fn is_pending(outcome: &Refusal) -> bool {
+    matches!(outcome, Ok(Written::Edge { pending: true, edge, .. }) if !edge.on)
+}
+
+#[test]
+fn s9_a_follow_of_a_private_author_has_no_effect_before_it_is_accepted() {
+    let mut home = Home::default();
+    home.publish(post("a"));
+    home.write(private(true)).unwrap();
+    let asked = home.write(follow());
+    assert!(is_pending(&asked) && asked.unwrap().is_fresh());
+    assert!(is_pending(&home.write(follow())));
+    let EdgeRow { follows, asked, generation, .. } = home.edge();
+    assert_eq!((follows, asked, generation), (false, true, 0));
+    let ann = home.kept.users[&user("ann")].unwrap();
+    assert_eq!(home.kept.authors[&ann].followers, 0);
+    let none = Refused::NoSuchRequest { reader: user("bob"), author: user("ann") };
+    assert_eq!(home.write(answer(Answer::LetIn)), Err(none.clone()), "she is private still");
+    home.write(answer(Answer::Accept)).unwrap();
+    let EdgeRow { follows, asked, generation, from, .. } = home.edge();
+    assert_eq!((follows, asked, generation, from), (true, false, 1, 1));
+    assert_eq!(home.kept.authors[&ann].followers, 1);
+    assert!(!is_pending(&home.write(follow())), "who follows does not ask");
+    assert_eq!(home.write(answer(Answer::Refuse)), Err(none.clone()));
+    home.write(Write::Unfollow { reader: user("bob"), author: user("ann") }).unwrap();
+    home.write(follow()).unwrap();
+    home.write(answer(Answer::Refuse)).unwrap();
+    assert_eq!((home.edge().follows, home.edge().asked), (false, false));
+    assert_eq!(home.write(answer(Answer::Accept)), Err(none));
+}
+
+#[test]
+fn s9_no_request_stands_behind_a_block() {
+    let mut home = Home::default();
+    home.write(private(true)).unwrap();
+    for (by, other) in [("ann", "bob"), ("bob", "ann")] {
+        home.write(follow()).unwrap();
+        assert!(home.edge().asked);
+        let block = |up| Write::Shield { user: user(by), other: user(other), shield: Shield::Block, up };
+        home.write(block(true)).unwrap();
+        assert!(!home.edge().asked, "{by}");
+        assert!(is_pending(&home.write(follow())), "the answer tells nobody of the block");
+        assert!(!home.edge().asked, "{by}");
+        home.write(block(false)).unwrap();
+        assert!(!home.edge().asked, "{by}");
+    }
+    home.write(follow()).unwrap();
+    home.write(mute(true)).unwrap();
+    assert!(home.edge().asked, "a mute is no block");
+}
+
+#[test]
+fn s9_a_private_author_is_nobodys_but_whom_it_accepts() {
+    let mut home = Home::default();
+    let everyone = Write::Classify { author: user("ann"), class: crate::change::Class::Everyone };
+    let refused = Err(Refused::PrivateEveryones(user("ann")));
+    home.write(private(true)).unwrap();
+    assert_eq!(home.write(everyone.clone()), refused);
+    home.write(private(false)).unwrap();
+    home.write(everyone).unwrap();
+    assert_eq!(home.write(private(true)), refused);
+}
+
+#[test]
+fn s9_other_programs_are_told_of_follows_and_not_of_requests() {
+    let mut home = Home::default();
+    let acts = |home: &mut Home, write: Write| {
+        let (ask, mut rows) = (Ask::new(write, NOW), Rows::default());
+        loop {
+            match decide(&rows, &ask, home.policy) {
+                Ok(plan) => {
+                    home.kept.apply(&plan);
+                    return announcements(&ask, &plan).into_iter().map(|told| told.act).collect::<Vec<_>>();
+                }
+                Err(Stop::Needs(needs)) => needs.into_iter().for_each(|need| home.load(&mut rows, need)),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    };
+    let unfollow = || Write::Unfollow { reader: user("bob"), author: user("ann") };
+    acts(&mut home, private(true));
+    assert_eq!(acts(&mut home, follow()), []);
+    assert_eq!(acts(&mut home, unfollow()), [], "what was not told is not taken back");
+    acts(&mut home, follow());
+    assert_eq!(acts(&mut home, answer(Answer::Refuse)), []);
+    acts(&mut home, follow());
+    assert_eq!(acts(&mut home, answer(Answer::Accept)), [crate::announce::Act::Follow]);
+    assert_eq!(acts(&mut home, unfollow()), [crate::announce::Act::Unfollow]);
 }

@@ -1,4 +1,4 @@
-//! Who follows whom, and who has shields up against whom, as it is shown.
+//! Who follows whom or asks to, and who has shields up against whom, as it is shown.
 
 use async_trait::async_trait;
 
@@ -11,7 +11,7 @@ use crate::{Millis, UserId, UserNo};
 pub struct Follow {
     /// The user on the other side.
     pub user: UserId,
-    /// When the edge was set on or the shield went up, in Unix ms.
+    /// When the edge was set on or was asked for, or the shield went up, in Unix ms.
     pub since: Millis,
     /// The cursor after which the list goes on behind this line. Opaque; it descends along the list.
     pub cursor: u64,
@@ -29,6 +29,10 @@ pub trait Graph: Send + Sync + 'static {
     /// The users that `user` follows and that follow `user`, newest follow of `user` first, after `cursor`, at most
     /// `limit`.
     async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+
+    /// The users who have asked to follow `author` and have no answer yet, newest request first, after `cursor`, at
+    /// most `limit`. They are in no other list.
+    async fn requests(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
     /// The users against whom `user` has this shield up, newest first, after `cursor`, at most `limit`.
     async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;

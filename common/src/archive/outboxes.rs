@@ -30,6 +30,8 @@ pub struct Author {
     pub head: OutboxSeq,
     /// The outbox head when everyone began to follow; `None` if not everyone does.
     pub everyone_since: Option<OutboxSeq>,
+    /// Whether the author is private: a follow is a request until it is accepted.
+    pub private: bool,
 }
 
 /// What a push step needs of a follower.

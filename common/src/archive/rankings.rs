@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
+use crate::around::Terms;
 use crate::error::Result;
-use crate::graph::Shields;
 use crate::ranking::{NoSuchItem, Ranked, Renewed};
 use crate::{DisplayKey, InboxKey, ItemId, Millis, UserNo};
 
@@ -25,9 +25,9 @@ pub trait Rankings: Send + Sync + 'static {
     async fn ranking(&self, key: InboxKey) -> Result<Vec<DisplayKey>>;
 
     /// Gives those of the readers and items of which the item stands in a ranking of the reader, in whatever feed, each
-    /// once and in no order; and the shields that are up on the reader's edge to the author. One read, however many are
-    /// asked about. It shows every ranking and every shield that was answered before.
-    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>>;
+    /// once and in no order; and on which terms the reader and the author are. One read, however many are asked about.
+    /// It shows every ranking, every shield and every private author that was answered before.
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Terms)>>;
 
     /// Brings edits and deletes of items to rankings that hold them, at most `limit` rankings of one item: an update
     /// or a delete is addressed to the reader, and a deleted item leaves the ranking. The edit or the delete has left

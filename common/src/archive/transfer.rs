@@ -15,6 +15,8 @@ pub struct Held {
     pub author: UserNo,
     /// Whether the reader follows, whatever shields are up.
     pub follows: bool,
+    /// Whether the reader has asked to follow, and has no answer yet.
+    pub asked: bool,
     /// The shields that are up.
     pub shields: Shields,
     /// The generation, as in [`Edge::generation`](super::Edge::generation); 0 if the reader follows only because
@@ -22,7 +24,7 @@ pub struct Held {
     pub generation: Generation,
     /// The end of the records from before the follow, of which only the newest are shown.
     pub past: OutboxSeq,
-    /// When the follow began, in Unix ms; 0 if the reader does not follow.
+    /// When the follow began or was asked for, in Unix ms; 0 if the reader neither follows nor asks.
     pub since: Millis,
 }
 
@@ -34,7 +36,7 @@ pub trait Transfer: Names + Items + Outboxes + Graph {
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>>;
 
     /// What is stored of `reader`'s edges, to authors after `after` by number, at most `limit`. An edge without a
-    /// follow and without a shield is left out, unless everyone else follows the author.
+    /// follow, a request or a shield is left out, unless everyone else follows the author.
     async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>>;
 
     /// The living direct items after `after` by id, at most `limit`, each with the readers whom it has reached; some

@@ -139,19 +139,38 @@ pub enum Write {
         /// If `Some`, the item must have this version, else the delete is refused.
         if_version: Option<u32>,
     },
-    /// Lets a reader follow an author. Following again changes nothing and succeeds.
+    /// Lets a reader follow an author. If the author is private, the reader only asks to. Following or asking again
+    /// changes nothing and succeeds.
     Follow {
         /// The user who follows.
         reader: UserId,
         /// The user to follow.
         author: UserId,
     },
-    /// Ends the follow of a reader. Unfollowing again changes nothing and succeeds.
+    /// Ends the follow of a reader, or takes the request to follow back. Unfollowing again changes nothing and
+    /// succeeds.
     Unfollow {
         /// The user who no longer follows.
         reader: UserId,
         /// The user who was followed.
         author: UserId,
+    },
+    /// Answers a request to follow.
+    Answer {
+        /// The user who has asked.
+        reader: UserId,
+        /// The user who is asked.
+        author: UserId,
+        /// What becomes of the request.
+        answer: Answer,
+    },
+    /// Makes an author private, or not private any more. Requests and follows stay as they are. Asking again changes
+    /// nothing and succeeds.
+    Private {
+        /// The author to change.
+        author: UserId,
+        /// Whether the author is to be private.
+        private: bool,
     },
     /// Lets the items of an author stand in the author's own feed, or no more. It does so by an edge of the author to
     /// itself. Asking again changes nothing and succeeds.
@@ -194,6 +213,17 @@ pub enum Write {
     },
     /// Changes a line of notifications. A home makes it of the two before, by [`gather`](crate::accept::gather).
     Line(Box<LineWrite>),
+}
+
+/// What becomes of a request to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The reader follows from now on. If the reader follows already, this changes nothing and succeeds.
+    Accept,
+    /// The request is gone.
+    Refuse,
+    /// The reader follows from now on, unless the author is private: then there is nothing to let in.
+    LetIn,
 }
 
 /// The outcome of one operation that was not refused.
@@ -248,7 +278,9 @@ pub enum Written {
         author: UserNo,
         /// The edge after the operation.
         edge: Edge,
-        /// Whether the reader's follow has changed; false if it was so before.
+        /// Whether the reader has only asked to follow, now or before, since the author is private.
+        pending: bool,
+        /// Whether the reader's follow or request has changed; false if it was so before.
         fresh: bool,
         /// The users who are told of it by a notification, or whose notification is taken back.
         told: Vec<UserNo>,
@@ -260,11 +292,11 @@ pub enum Written {
         /// Whether the shield has changed; false if it was so before.
         fresh: bool,
     },
-    /// The author has the class that was asked for.
+    /// The author has the class that was asked for, or is private or not as was asked for.
     Classified {
         /// The number of the author.
         author: UserNo,
-        /// Whether the class has changed; false if it was so before.
+        /// Whether that has changed; false if it was so before.
         fresh: bool,
     },
     /// A line of notifications has changed.
@@ -356,6 +388,20 @@ pub enum Refused {
         "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"
     )]
     StaysEveryones(UserId),
+    /// Everyone follows this author, or is to, and it is private, or is to be.
+    #[error(
+        "{0} cannot be private and be followed by everyone: who has no edge of its own cannot be asked about; give {0} \
+         another class before it is everyone's, or let {0} not be private"
+    )]
+    PrivateEveryones(UserId),
+    /// There is no request to answer.
+    #[error("{reader} has not asked to follow {author}")]
+    NoSuchRequest {
+        /// The user who was to have asked.
+        reader: UserId,
+        /// The user who was to be asked.
+        author: UserId,
+    },
     /// A user is to follow itself, or to unfollow itself.
     #[error(
         "{0} cannot follow itself; to let every author's items stand in the author's own feed, set own_posts = true in the \

@@ -23,7 +23,7 @@ pub use comment::{
     CommentWrite, Commented, NewComment, Onlooker, PastComment, Talk, Tie, Uncommented, Visible, comment_id,
     place_behind, shows_comment, stands,
 };
-pub use original::{Original, Viewer, originals_of, shows_original};
+pub use original::{Original, Terms, Viewer, originals_of, shows_original};
 pub use reach::{Reach, sees};
 pub use reaction::{
     COMMENTS, KIND_MAX_BYTES, KINDS_MAX, Place, REPOSTS, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind,

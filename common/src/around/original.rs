@@ -45,15 +45,26 @@ pub enum Original {
     Gone,
 }
 
-/// Whether a user may see an item that lives as the original of a repost. `own` says that the user is its author;
-/// `follows` that the user's edge to the author is in effect, and `shields` are those on it.
+/// On which terms a user and the author of an item are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Whether the user's edge to the author is in effect.
+    pub follows: bool,
+    /// The shields on that edge.
+    pub shields: Shields,
+    /// Whether the author is private.
+    pub private: bool,
+}
+
+/// Whether a user may see an item that lives as the original of a repost. `own` says that the user is its author.
 ///
-/// The user need not follow the author of an item for the followers: to bring it before other readers is what a repost
-/// is for. A shield of either side hides it. An item that is addressed to the user arrives unless a block is up, and so
-/// it is here. A narrowed item is shown to no more users than it has readers.
-pub fn shows_original(own: bool, (follows, shields): (bool, Shields), reach: Reach) -> bool {
+/// The user need not follow the author of an item for the followers, unless the author is private: to bring it before
+/// other readers is what a repost is for. A shield of either side hides it. An item that is addressed to the user
+/// arrives unless a block is up, and so it is here. A narrowed item is shown to no more users than it has readers.
+pub fn shows_original(own: bool, terms: Terms, reach: Reach) -> bool {
+    let Terms { follows, shields, private } = terms;
     match reach {
-        Reach::Followers => own || shields == Shields(0),
+        Reach::Followers => own || (shields == Shields(0) && (follows || !private)),
         Reach::Named(has) => own || (has && !shields.blocks()),
         Reach::Narrowed(_) => sees(own, follows, reach),
     }
@@ -81,7 +92,7 @@ mod tests {
 
     #[test]
     fn s8_any_shield_hides_an_original_for_the_followers() {
-        let for_all = |own, shields| shows_original(own, (false, shields), Reach::Followers);
+        let for_all = |own, shields| shows_original(own, Terms { shields, ..Terms::default() }, Reach::Followers);
         assert!(for_all(false, Shields(0)), "nobody has to follow its author");
         for shield in [Shields::MUTED, Shields::HIDDEN, Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
             assert!(!for_all(false, shield), "{shield:?}");
@@ -90,18 +101,29 @@ mod tests {
     }
 
     #[test]
+    fn s9_an_item_of_a_private_author_is_shown_to_followers_alone() {
+        let for_all =
+            |own, follows, shields| shows_original(own, Terms { follows, shields, private: true }, Reach::Followers);
+        assert!(for_all(false, true, Shields(0)) && for_all(true, false, Shields(0)));
+        assert!(!for_all(false, false, Shields(0)), "to a stranger no repost, ranking, profile or search brings it");
+        assert!(!for_all(false, true, Shields::MUTED), "a shield hides it as ever");
+    }
+
+    #[test]
     fn s8_an_original_for_named_readers_is_shown_to_them_unless_a_block_is_up() {
-        let addressed = |shields, to| shows_original(false, (false, shields), Reach::Named(to));
+        let terms = |shields| Terms { shields, private: true, follows: false };
+        let addressed = |shields, to| shows_original(false, terms(shields), Reach::Named(to));
         assert!(addressed(Shields(0), true) && addressed(Shields::MUTED, true));
         assert!(!addressed(Shields(0), false) && !addressed(Shields::BLOCKED_BY_AUTHOR, true));
-        assert!(shows_original(true, (false, Shields(0)), Reach::Named(false)), "its author sees it");
+        assert!(shows_original(true, terms(Shields(0)), Reach::Named(false)), "its author sees it");
     }
 
     #[test]
     fn s9_a_narrowed_original_is_shown_to_followers_in_its_audience_alone() {
-        let narrowed = |follows, has| shows_original(false, (follows, Shields(0)), Reach::Narrowed(has));
+        let terms = |follows| Terms { follows, ..Terms::default() };
+        let narrowed = |follows, has| shows_original(false, terms(follows), Reach::Narrowed(has));
         assert!(narrowed(true, true));
         assert!(!narrowed(true, false) && !narrowed(false, true), "a repost shows it to nobody else");
-        assert!(shows_original(true, (false, Shields(0)), Reach::Narrowed(false)), "its author sees it");
+        assert!(shows_original(true, terms(false), Reach::Narrowed(false)), "its author sees it");
     }
 }

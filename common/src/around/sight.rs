@@ -2,7 +2,8 @@
 //! those that stand.
 //!
 //! ```text
-//!   for the followers          the reader follows the author, or it stands in a ranking of the reader; no shield is up
+//!   for the followers          the reader follows the author, or a ranking of the reader has it and the author is not
+//!                              private; no shield is up
 //!   narrowed to an audience    the reader follows the author, no shield is up, and the audience has the reader
 //!   for named readers          the reader is one of them, and no block is up
 //!   one's own                  always
@@ -14,17 +15,15 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::original::shows_original;
+use super::original::{Terms, shows_original};
 use super::reach::{Reach, sees};
 use crate::archive::{Audiences, Graph, Items, Outboxes, Rankings};
 use crate::error::Result;
-use crate::graph::Shields;
 use crate::{Archive, Item, ItemId, UserNo};
 
-/// Whether a ranking opens an item that stands in it to its reader, who does not follow the author. `shields` are those
-/// on the reader's edge to the author.
-pub fn opens(shields: Shields, reach: Reach) -> bool {
-    reach == Reach::Followers && shows_original(false, (false, shields), reach)
+/// Whether a ranking opens an item that stands in it to its reader. `terms` are those of the reader and the author.
+pub fn opens(terms: Terms, reach: Reach) -> bool {
+    reach == Reach::Followers && shows_original(false, terms, reach)
 }
 
 /// The items of `found` that the reader sees, with `None` for the others: at most three reads of the store, and one if
@@ -77,14 +76,14 @@ async fn opened(
 ) -> Result<HashSet<(UserNo, ItemId)>> {
     let reach: HashMap<(UserNo, ItemId), Reach> = unseen
         .map(|(reader, item)| ((reader, item.id), Reach::of(item, false)))
-        .filter(|(_, reach)| opens(Shields(0), *reach))
+        .filter(|(_, reach)| opens(Terms::default(), *reach))
         .collect();
     if reach.is_empty() {
         return Ok(HashSet::new());
     }
     let asked: Vec<_> = reach.keys().copied().collect();
     let ranked = archive.ranked(&asked).await?.into_iter();
-    Ok(ranked.filter(|(pair, shields)| opens(*shields, reach[pair])).map(|(pair, _)| pair).collect())
+    Ok(ranked.filter(|(pair, terms)| opens(*terms, reach[pair])).map(|(pair, _)| pair).collect())
 }
 
 /// Gives which of `readers` see the item, in no order. The item must live. This takes one read of the store for all
@@ -124,17 +123,20 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+    use crate::graph::Shields;
     use crate::ranking::{NoSuchItem, Ranked, Renewed};
     use crate::{DisplayKey, InboxKey, Millis};
 
     #[test]
     fn s11_a_ranking_opens_what_is_for_all_followers_and_is_behind_no_shield() {
-        assert!(opens(Shields(0), Reach::Followers));
-        for shield in [Shields::MUTED, Shields::HIDDEN, Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
-            assert!(!opens(shield, Reach::Followers), "{shield:?}");
+        let open = Terms::default();
+        assert!(opens(open, Reach::Followers));
+        for shields in [Shields::MUTED, Shields::HIDDEN, Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
+            assert!(!opens(Terms { shields, ..open }, Reach::Followers), "{shields:?}");
         }
+        assert!(!opens(Terms { private: true, ..open }, Reach::Followers), "s9: who does not follow a private author");
         for reach in [Reach::Narrowed(true), Reach::Narrowed(false), Reach::Named(true), Reach::Named(false)] {
-            assert!(!opens(Shields(0), reach), "{reach:?} says who sees it");
+            assert!(!opens(open, reach), "{reach:?} says who sees it");
         }
     }
 
@@ -154,10 +156,11 @@ mod tests {
         async fn ranking(&self, _: InboxKey) -> Result<Vec<DisplayKey>> {
             unreachable!("no ranking is read as a whole")
         }
-        async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+        async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Terms)>> {
             self.0.fetch_add(1, Ordering::SeqCst);
             let shields = |item: ItemId| if item.0 == 4 { Shields::MUTED } else { Shields(0) };
-            Ok(asked.iter().filter(|(_, item)| item.0 % 2 == 0).map(|pair| (*pair, shields(pair.1))).collect())
+            let terms = |item| Terms { shields: shields(item), ..Terms::default() };
+            Ok(asked.iter().filter(|(_, item)| item.0 % 2 == 0).map(|pair| (*pair, terms(pair.1))).collect())
         }
         async fn renew_rankings(&self, _: Millis, _: usize) -> Result<Renewed> {
             unreachable!("nothing is written")

@@ -114,10 +114,11 @@ impl Eraser {
                     reactions.extend(kinds.into_iter().map(|(kind, at)| Reaction { item, kind, user, at }));
                 }
                 Trace::OwnEdge => writes.push(Write::OwnPosts { author: name.clone(), on: false }),
-                Trace::Follow(author) => {
+                Trace::Private => writes.push(Write::Private { author: name.clone(), private: false }),
+                Trace::Follow(author) | Trace::Asked(author) => {
                     writes.push(Write::Unfollow { reader: name.clone(), author: self.name(author).await? });
                 }
-                Trace::Follower(reader) => {
+                Trace::Follower(reader) | Trace::Asker(reader) => {
                     writes.push(Write::Unfollow { reader: self.name(reader).await?, author: name.clone() });
                 }
                 Trace::Shield(shield, other) => {
@@ -168,6 +169,7 @@ pub async fn traces(archive: &dyn Archive, user: UserNo, stage: Stage, after: Op
             let followers = archive.followers(user, cursor, TRACES_MAX).await?;
             listed(archive, &followers, Trace::Follower).await
         }
+        Stage::Requests => requests(archive, user, cursor).await,
         Stage::Muted => shields(Shield::Mute).await,
         Stage::Hidden => shields(Shield::Hide).await,
         Stage::Blocked => shields(Shield::Block).await,
@@ -200,9 +202,26 @@ async fn following(archive: &dyn Archive, user: UserNo, first: Option<u64>) -> R
     let held = archive.held(user, after, TRACES_MAX).await?;
     let mark = |author: UserNo| Mark::of([author.0.into(), 0, 0]);
     let next = held.last().filter(|_| held.len() == TRACES_MAX).map(|edge| mark(edge.author));
-    let follows = held.iter().filter(|edge| edge.follows);
-    let trace = |author| if author == user { Trace::OwnEdge } else { Trace::Follow(author) };
-    Ok(Traces { found: follows.map(|edge| (mark(edge.author), trace(edge.author))).collect(), next })
+    let found = held.iter().filter_map(|edge| {
+        let trace = match edge.author {
+            author if edge.asked => Trace::Asked(author),
+            author if edge.follows && author != user => Trace::Follow(author),
+            _ if edge.follows => Trace::OwnEdge,
+            _ => return None,
+        };
+        Some((mark(edge.author), trace))
+    });
+    Ok(Traces { found: found.collect(), next })
+}
+
+/// The requests to follow the user, and behind them that the user is private.
+async fn requests(archive: &dyn Archive, user: UserNo, cursor: Option<u64>) -> Result<Traces> {
+    let asking = archive.requests(user, cursor, TRACES_MAX).await?;
+    let mut traces = listed(archive, &asking, Trace::Asker).await?;
+    if traces.next.is_none() && archive.author(user).await?.private {
+        traces.found.push((Mark::of([u64::MAX, 0, 0]), Trace::Private));
+    }
+    Ok(traces)
 }
 
 async fn listed(archive: &dyn Archive, listed: &[Follow], trace: impl Fn(UserNo) -> Trace) -> Result<Traces> {

@@ -86,6 +86,7 @@ fn left_by(written: &Written) -> Vec<Job> {
             [] => vec![Job::FanOut { author: *author }],
             readers => readers.iter().map(|&reader| Job::Direct { reader }).collect(),
         },
+        Written::Edge { pending: true, .. } => vec![],
         Written::Edge { reader, author, .. } => vec![Job::Edge { reader: *reader, author: *author }],
         Written::Shielded { edges, .. } => edges.iter().map(|&(reader, author)| Job::Edge { reader, author }).collect(),
     }

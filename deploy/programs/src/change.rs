@@ -24,7 +24,7 @@ use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
 /// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 87] = [
+pub(crate) const SETTINGS: [(&str, Takes); 89] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -48,6 +48,8 @@ pub(crate) const SETTINGS: [(&str, Takes); 87] = [
     ("notify.reply", AtStart),
     ("notify.repost", AtStart),
     ("notify.follow", AtStart),
+    ("notify.request", AtStart),
+    ("notify.accept", AtStart),
     ("notify.grouped", AtStart),
     ("comments.visible", AtStart),
     ("tls.certificate", AtStart),

@@ -164,7 +164,9 @@ fn json_body(text: String) -> anyhow::Result<Body> {
 async fn set(method: Method, edge: Edge) -> anyhow::Result<()> {
     let follows = if method == Method::PUT { "follows" } else { "does not follow" };
     let path = format!("/v1/users/{}/following/{}", edge.reader, edge.author);
-    Client::find(edge.server)?.call(method, &path, None).await?;
+    let answer = Client::find(edge.server)?.call(method, &path, None).await?;
+    // Only a follow that is a request so far has a body.
+    let follows = if answer.is_empty() { follows } else { "has asked to follow" };
     print(&format!("{} {follows} {}", edge.reader, edge.author))
 }
 

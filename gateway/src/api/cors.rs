@@ -42,6 +42,7 @@ const FOR_READERS: &[&str] = &[
     "/v1/search/items",
     "/v1/search/users",
     "/v1/users/{user}/following",
+    "/v1/users/{user}/requests",
     "/v1/users/{user}/muted",
     "/v1/users/{user}/hidden",
     "/v1/users/{user}/blocked",

@@ -1,12 +1,13 @@
-//! Follow edges: set, removed, listed. A change is durable when it is answered; the lists show it at once, the feed
-//! soon after. Setting an edge that is already set changes nothing and succeeds.
+//! Follow edges: set, removed, listed, and requests for them. A change is durable when it is answered; the lists show
+//! it at once, the feed soon after. Setting an edge that is already set changes nothing and succeeds.
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
-use feedgate_common::archive::{Follow, Names, Write};
+use axum::response::{IntoResponse as _, Response};
+use feedgate_common::archive::{Answer, Follow, Names, Refused, Write, Written};
 use feedgate_common::{Archive, Millis, UserId, UserNo, error};
 use serde::Serialize;
 
@@ -22,15 +23,50 @@ const LIST_MAX: usize = 1000;
 /// The most bytes that a line takes in memory, as it was read and as JSON together.
 const LINE_MAX: usize = 512;
 
-/// Answers `PUT /v1/users/{user}/following/{author}` and sets the edge.
+/// That a follow is a request so far.
+#[derive(Serialize)]
+struct Pending {
+    pending: bool,
+}
+
+/// Answers `PUT /v1/users/{user}/following/{author}` and sets the edge: 204, or 202 if the author is private, and the
+/// follow is a request so far.
 pub(super) async fn follow(
     _: PublishKey,
     State(writer): State<Writer>,
     Segments(reader, author): Segments<UserId, UserId>,
     _: NoQuery,
+) -> Result<Response, Problem> {
+    Ok(match writer.write_one(Write::Follow { reader, author }).await? {
+        Written::Edge { pending: true, .. } => (StatusCode::ACCEPTED, Json(Pending { pending: true })).into_response(),
+        _ => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+/// Answers `PUT /v1/users/{user}/followers/{reader}`: the user accepts the request of the reader.
+pub(super) async fn accept(
+    _: PublishKey,
+    State(writer): State<Writer>,
+    Segments(author, reader): Segments<UserId, UserId>,
+    _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    writer.write_one(Write::Follow { reader, author }).await?;
+    writer.write_one(Write::Answer { reader, author, answer: Answer::Accept }).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Answers `DELETE /v1/users/{user}/requests/{reader}`: the user refuses the request of the reader. To refuse what was
+/// not asked succeeds, and a reader who follows stays.
+pub(super) async fn refuse(
+    _: PublishKey,
+    State(writer): State<Writer>,
+    Segments(author, reader): Segments<UserId, UserId>,
+    _: NoQuery,
+) -> Result<StatusCode, Problem> {
+    let refused = writer.write(vec![Write::Answer { reader, author, answer: Answer::Refuse }]).await?;
+    match refused.into_iter().next().expect("the Archive answers each write") {
+        Ok(_) | Err(Refused::NoSuchRequest { .. }) => Ok(StatusCode::NO_CONTENT),
+        Err(refused) => Err(refused.into()),
+    }
 }
 
 /// Answers `DELETE /v1/users/{user}/following/{author}` and removes the edge.
@@ -78,6 +114,17 @@ pub(super) async fn followers(
     query: Query,
 ) -> Result<Response, Problem> {
     list(&*archive, caller, &user, query, |user, cursor, limit| archive.followers(user, cursor, limit)).await
+}
+
+/// Answers `GET /v1/users/{user}/requests` with those who have asked to follow the user and have no answer yet.
+pub(super) async fn requests(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    Segment(user): Segment<UserId>,
+    query: Query,
+) -> Result<Response, Problem> {
+    caller.may_read(&user)?;
+    list(&*archive, caller, &user, query, |user, cursor, limit| archive.requests(user, cursor, limit)).await
 }
 
 /// Answers `GET /v1/users/{user}/mutual`: the users whom a user follows and is followed by. For backends only, since it

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::UserId;
-use feedgate_common::archive::Write;
+use feedgate_common::archive::{Write, Written};
 use feedgate_common::graph::Shield;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -29,10 +29,25 @@ struct Outcome {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Now {
-    Follow { author: UserId, following: bool },
-    Mute { other: UserId, muted: bool },
-    Hide { other: UserId, hidden: bool },
-    Block { other: UserId, blocked: bool },
+    Follow {
+        author: UserId,
+        following: bool,
+        /// The author is private, and the follow is a request so far.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pending: bool,
+    },
+    Mute {
+        other: UserId,
+        muted: bool,
+    },
+    Hide {
+        other: UserId,
+        hidden: bool,
+    },
+    Block {
+        other: UserId,
+        blocked: bool,
+    },
 }
 
 /// An operation by its name.
@@ -51,7 +66,17 @@ pub(super) async fn many(
     _: NoQuery,
     payload: Payload<{ batch::BYTES_MAX }>,
 ) -> Result<Response, Problem> {
-    batch::carry_out(&writer, payload, operation, |outcome, _| outcome).await
+    batch::carry_out(&writer, payload, operation, outcome).await
+}
+
+/// The result of an operation that was carried out.
+fn outcome(wanted: Outcome, written: Written) -> Outcome {
+    match (wanted, written) {
+        (Outcome { user, now: Now::Follow { author, .. }, .. }, Written::Edge { pending: true, .. }) => {
+            Outcome { status: 202, user, now: Now::Follow { author, following: false, pending: true } }
+        }
+        (wanted, _) => wanted,
+    }
 }
 
 /// Reads one operation: `{"op":"follow"|"unfollow","user","author"}` or `{"op":"mute"|…,"user","other"}`.
@@ -69,7 +94,7 @@ fn operation(op: &RawValue, at: String) -> Operation<Outcome> {
         Verb::Follow(following) => {
             let (reader, author) = (user.clone(), other.clone());
             let write = if following { Write::Follow { reader, author } } else { Write::Unfollow { reader, author } };
-            (write, Now::Follow { author: other, following })
+            (write, Now::Follow { author: other, following, pending: false })
         }
         Verb::Shield(shield, up) => {
             let write = shields::write(user.clone(), other.clone(), shield, up).map_err(|why| whom.refuse(why))?;

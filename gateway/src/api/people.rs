@@ -1,14 +1,16 @@
 //! What the business says of its users: name, avatar and attributes. Only API keys say it, since names are often
 //! moderated; every reader may read it of everybody.
+//!
+//! Whether a user is private stands beside it: what is said anew, or no more, leaves that as it is.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use feedgate_common::archive::Known;
+use feedgate_common::archive::{Answer, Known, Write};
 use feedgate_common::people::{self, ATTRS_MAX_BYTES, AVATAR_MAX_BYTES, Card, NAME_MAX, Person};
-use feedgate_common::{Archive, UserId};
+use feedgate_common::{Archive, UserId, UserNo};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,9 +21,13 @@ use super::names::{intern, user_no};
 use super::payload::Payload;
 use super::problem::{Kind, Problem};
 use super::query::{NoQuery, Segment};
+use super::writer::Writer;
 
-/// The fields of a person.
-const KNOWN: [&str; 3] = ["name", "avatar", "attrs"];
+/// The fields of a person, and whether the user is private.
+const KNOWN: [&str; 4] = ["name", "avatar", "attrs", "private"];
+
+/// How many requests one commit accepts of a user who is not private any more.
+const LET_IN: usize = 500;
 
 /// The most bytes of a request: each character of the name and of the avatar may be escaped as twelve, and there is room
 /// for spaces around the attributes.
@@ -36,6 +42,8 @@ struct PersonJson<'a> {
     user: &'a UserId,
     #[serde(flatten)]
     person: Person,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    private: bool,
 }
 
 /// Answers `GET /v1/users/{user}` with what was put. It is for every reader.
@@ -46,28 +54,58 @@ pub(super) async fn read(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let permit = caller.permit(ANSWER).await?;
-    let person = match user_no(&*archive, &user).await? {
-        Some(number) => archive.person(number).await?,
-        None => None,
+    let (person, private) = match user_no(&*archive, &user).await? {
+        Some(number) => (archive.person(number).await?, archive.author(number).await?.private),
+        None => (None, false),
     };
     let nothing =
         || Problem::new(Kind::NotFound, format!("nothing is said of user {user}; PUT /v1/users/{user} says it"));
-    let person = person.ok_or_else(nothing)?;
-    Ok(permit.answer(&PersonJson { user: &user, person }))
+    let person = person.or_else(|| private.then(Person::default)).ok_or_else(nothing)?;
+    Ok(permit.answer(&PersonJson { user: &user, person, private }))
 }
 
-/// Answers `PUT /v1/users/{user}` with `{name?, avatar?, attrs?}`, which takes the place of all that was put before.
+/// Answers `PUT /v1/users/{user}` with `{name?, avatar?, attrs?, private?}`, which takes the place of all that was put
+/// before, but for `private`: without it the user stays private or not. If the user is not to be private, all who have
+/// asked to follow do so when this is answered. A call that ran out of time before that is to be made again.
 pub(super) async fn put(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
+    State(writer): State<Writer>,
     Segment(user): Segment<UserId>,
     _: NoQuery,
     payload: Payload<BODY_MAX>,
 ) -> Result<StatusCode, Problem> {
-    let person = person(&payload.fields(&KNOWN)?)?;
+    let fields = payload.fields(&KNOWN)?;
+    let (person, private) = (person(&fields)?, fields.get("private").map(|field| truth(&field)).transpose()?);
+    if let Some(private) = private {
+        writer.write_one(Write::Private { author: user.clone(), private }).await?;
+    }
     let number = intern(&*archive, &user).await?;
     archive.put_people(vec![(number, person)], Known::Replaced).await?;
+    if private == Some(false) {
+        let_in(&*archive, &writer, (number, &user)).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
+}
+
+fn truth(field: &Field<'_>) -> Result<bool, Problem> {
+    match field.raw().get() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(field.refuse("must be true or false")),
+    }
+}
+
+/// Lets all who have asked follow the user, a commit for some of them, until nobody asks or the user is private again.
+async fn let_in(archive: &dyn Archive, writer: &Writer, (number, author): (UserNo, &UserId)) -> Result<(), Problem> {
+    loop {
+        let asking = archive.requests(number, None, LET_IN).await?;
+        let answer = |reader| Write::Answer { reader, author: author.clone(), answer: Answer::LetIn };
+        let answers: Vec<Write> = asking.into_iter().map(|request| answer(request.user)).collect();
+        if answers.is_empty() || writer.write(answers).await?.iter().all(Result::is_err) {
+            return Ok(());
+        }
+    }
 }
 
 /// Answers `DELETE /v1/users/{user}`: nothing is said of the user any more. Everything else of the user stays. To remove

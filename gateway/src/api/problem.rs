@@ -243,8 +243,8 @@ impl From<Refused> for Problem {
             | Refused::KeyReused(_)
             | Refused::StaysEveryones(_)
             | Refused::OlderThanEveryone(_) => Kind::Conflict,
-            Refused::FollowsItself(_) => Kind::InvalidField,
-            Refused::NoSuchItem(_) => Kind::NotFound,
+            Refused::FollowsItself(_) | Refused::PrivateEveryones(_) => Kind::InvalidField,
+            Refused::NoSuchItem(_) | Refused::NoSuchRequest { .. } => Kind::NotFound,
             Refused::VersionMismatch { .. } => Kind::VersionMismatch,
         };
         Self::new(kind, refused.to_string())

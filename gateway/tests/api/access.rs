@@ -17,11 +17,12 @@ use crate::erasures::finished;
 use crate::server::{API_KEY, Server, key_of, request};
 
 /// The routes that a reader's own token opens, with `{user}` the reader.
-const READERS: [&str; 12] = [
+const READERS: [&str; 13] = [
     "feed",
     "changes",
     "seen",
     "following",
+    "requests",
     "outbox",
     "sent",
     "sessions",

@@ -23,6 +23,7 @@ pub(crate) fn filled(template: &str) -> String {
         ("{kind}", "like"),
         ("{comment}", "5"),
         ("{feed}", "picks"),
+        ("{reader}", "bob"),
     ];
     fill.into_iter().fold(template.to_owned(), |path, (open, value)| path.replace(open, value))
 }

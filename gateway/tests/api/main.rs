@@ -26,6 +26,7 @@ mod named;
 mod own_posts;
 mod pages;
 mod people;
+mod private;
 mod profiles;
 mod rankings;
 mod reactions;

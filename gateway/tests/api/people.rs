@@ -169,7 +169,9 @@ async fn s7_a_bad_person_is_refused_with_what_would_be_right_and_changes_nothing
         (r#"{"attrs":{"a":1e999}}"#, "/attrs", "double"),
         (&deep, "/attrs", "nests at most 128"),
         (&large, "/attrs", "at most 4096 bytes"),
-        (r#"{"private":true}"#, "/private", r#"known are \"name\", \"avatar\", \"attrs\""#),
+        (r#"{"private":1}"#, "/private", "must be true or false"),
+        (r#"{"private":null}"#, "/private", "must be true or false"),
+        (r#"{"secret":true}"#, "/secret", r#"known are \"name\", \"avatar\", \"attrs\", \"private\""#),
         (r#"{"user":"ann"}"#, "/user", "unknown field"),
         (r#"["Ann"]"#, "", "must be a JSON object"),
     ];

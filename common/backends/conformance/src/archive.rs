@@ -21,6 +21,7 @@ mod outbox;
 mod own_posts;
 mod people;
 mod pins;
+mod private;
 mod profiles;
 mod push;
 mod rankings;
@@ -312,6 +313,18 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         audiences::s9_who_is_followed_by_everyone_narrows_nothing(open("everyones-audience").await).await;
         audiences::s9_a_narrowed_item_of_a_big_account_goes_to_its_audience(open("narrowed-big").await).await;
         audiences::s9_an_original_is_shown_to_followers_in_its_audience(open("originals-narrowed").await).await;
+    })
+    .await;
+    Box::pin(async {
+        private::s9_a_follow_of_a_private_author_is_a_request(open("private").await).await;
+        private::s9_a_request_is_listed_until_it_is_answered_or_taken_back(&open).await;
+        private::s9_whoever_is_let_in_follows_once_the_author_is_not_private(open("let-in").await).await;
+        private::s9_a_block_ends_a_request_and_lets_none_begin(open("asked-blocked").await).await;
+        private::s9_a_private_author_is_shown_to_followers_alone(open("private-seen").await).await;
+        private::s9_who_is_private_is_not_followed_by_everyone(open("private-everyones").await).await;
+        private::s9_history_tells_who_is_private_and_who_has_asked(open("private-history").await).await;
+        private::s9_an_erasure_takes_requests_and_counts_them(open("private-erased").await).await;
+        private::s9_requests_and_their_acceptance_are_told_and_taken_back(open("private-told").await).await;
     })
     .await;
     Box::pin(async {

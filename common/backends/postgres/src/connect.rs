@@ -46,7 +46,7 @@ const SESSION: [(&str, &str); 9] = [
 ];
 
 /// The migrations in order. A file never changes once it is released.
-const MIGRATIONS: [(i64, &str, &str); 18] = [
+const MIGRATIONS: [(i64, &str, &str); 19] = [
     (1, "archive", include_str!("../migrations/0001_archive.sql")),
     (2, "revocations", include_str!("../migrations/0002_revocations.sql")),
     (3, "sights", include_str!("../migrations/0003_sights.sql")),
@@ -63,6 +63,7 @@ const MIGRATIONS: [(i64, &str, &str); 18] = [
     (14, "moves", include_str!("../migrations/0014_moves.sql")),
     (15, "own_posts", include_str!("../migrations/0015_own_posts.sql")),
     (16, "pins", include_str!("../migrations/0016_pins.sql")),
+    (17, "private", include_str!("../migrations/0017_private.sql")),
     (18, "repost_counts", include_str!("../migrations/0018_repost_counts.sql")),
     (19, "item_versions", include_str!("../migrations/0019_item_versions.sql")),
 ];

@@ -70,12 +70,12 @@ use feedgate_common::archive::{
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
-    Reaction, ReactionKind, Uncommented, Unreacted, Viewer,
+    Reaction, ReactionKind, Terms, Uncommented, Unreacted, Viewer,
 };
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
-use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::graph::Shield;
 use feedgate_common::ids::ListName;
 use feedgate_common::metrics::Registry;
 use feedgate_common::notify::lines::{Line, Member};
@@ -298,6 +298,10 @@ impl Graph for PostgresArchive {
         self.list(List::Mutual, user, cursor, limit).await
     }
 
+    async fn requests(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.list(List::Requests, author, cursor, limit).await
+    }
+
     async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         self.list(List::Shielded(shield), user, cursor, limit).await
     }
@@ -435,7 +439,7 @@ impl Rankings for PostgresArchive {
         self.pool.read(work!(|connection| rankings::ranking(connection, key))).await
     }
 
-    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Terms)>> {
         self.pool.read(work!(|connection| rankings::ranked(connection, asked))).await
     }
 

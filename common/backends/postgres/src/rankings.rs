@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use feedgate_common::graph::Shields;
+use feedgate_common::around::Terms;
 use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed, changes};
 use feedgate_common::{DirectSeq, DisplayKey, InboxKey, ItemId, Millis, Op, UserNo};
 use sqlx::PgConnection;
@@ -60,15 +60,17 @@ WHERE d.reader = $1 AND d.feed = $2 AND d.ranked AND d.op = 1 AND NOT d.deleted
   AND EXISTS (SELECT FROM items i WHERE i.id = d.item AND i.body IS NOT NULL)
 ORDER BY d.rank DESC, d.item DESC";
 
-/// Which items stand in a ranking of the readers beside them, with the shields on the edges to their authors.
+/// Which items stand in a ranking of the readers beside them, with the shields on the edges to their authors, whether
+/// these are on, and whether the authors are private.
 const RANKED: &str = "
-SELECT n.reader, n.item, coalesce(e.shields, 0::smallint)
+SELECT n.reader, n.item, coalesce(e.shields, 0::smallint), coalesce(e.is_on, false), a.private
 FROM unnest($1::integer[], $2::bigint[]) AS n(reader, item)
 CROSS JOIN LATERAL (
     SELECT author FROM direct
     WHERE item = n.item AND reader = n.reader AND ranked AND op = 1 AND NOT deleted LIMIT 1
 ) d
-LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = n.reader AND author = d.author OFFSET 0) e ON true";
+CROSS JOIN LATERAL (SELECT private FROM authors WHERE author = d.author OFFSET 0) a
+LEFT JOIN LATERAL (SELECT shields, is_on FROM edges WHERE reader = n.reader AND author = d.author OFFSET 0) e ON true";
 
 const CHANGED: &str = "
 INSERT INTO ranking_due (item)
@@ -216,17 +218,19 @@ pub(crate) async fn ranking(connection: &mut PgConnection, key: InboxKey) -> sql
 }
 
 /// Gives the pairs, each a reader and an item, in which the item stands in a ranking of the reader. Each comes with the
-/// shields that are up on the reader's edge to the author.
+/// terms on which the reader and the author are.
 pub(crate) async fn ranked(
     connection: &mut PgConnection,
     asked: &[(UserNo, ItemId)],
-) -> sqlx::Result<Vec<((UserNo, ItemId), Shields)>> {
+) -> sqlx::Result<Vec<((UserNo, ItemId), Terms)>> {
     let readers: Vec<i32> = asked.iter().map(|(reader, _)| rows::user(*reader)).collect();
     let items: Vec<i64> = asked.iter().map(|(_, item)| rows::item(*item)).collect();
     let query = sqlx::query_as(RANKED).bind(readers).bind(items);
-    let read: Vec<(i32, i64, i16)> = query.fetch_all(connection).await?;
-    let found =
-        |(reader, item, shields)| Ok(((rows::user_of(reader)?, rows::item_of(item)), rows::shields_of(shields)?));
+    let read: Vec<(i32, i64, i16, bool, bool)> = query.fetch_all(connection).await?;
+    let found = |(reader, item, shields, follows, private)| {
+        let terms = Terms { follows, shields: rows::shields_of(shields)?, private };
+        Ok(((rows::user_of(reader)?, rows::item_of(item)), terms))
+    };
     read.into_iter().map(found).collect()
 }
 

@@ -52,7 +52,7 @@ async fn used(url: &str) {
 }
 
 /// What breaks a store, and the check that finds it. The column of an item's id has its sign bit flipped.
-const DAMAGES: [(&str, &str); 34] = [
+const DAMAGES: [(&str, &str); 37] = [
     ("names of users", "UPDATE counters SET value = value + 1 WHERE name = 'users'"),
     (
         "names of users",
@@ -72,6 +72,9 @@ const DAMAGES: [(&str, &str); 34] = [
     ("edges", "UPDATE readers SET counter = 0"),
     ("edges", "UPDATE edges SET from_seq = 9 WHERE is_on"),
     ("edges", "UPDATE authors SET own_edge = true"),
+    ("edges", "UPDATE edges SET asked = true WHERE is_on"),
+    ("edges", "UPDATE edges SET asked = true WHERE shields & 12 <> 0"),
+    ("edges", "UPDATE authors SET private = true, everyone_since = 0, class = 3"),
     ("edges", "DELETE FROM shields"),
     ("edges", "UPDATE edges SET shields = 0 WHERE shields > 0"),
     ("follower counts", "UPDATE follower_counts SET followers = followers + 1"),

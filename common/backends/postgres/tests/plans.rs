@@ -216,6 +216,7 @@ async fn s12_a_follow_step_reads_the_newest_of_a_long_past_along_an_index() {
 /// each author.
 const FILL_ORIGINALS: &str = "
 INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 1000) n;
+INSERT INTO authors (author) SELECT n FROM generate_series(1, 1000) n;
 INSERT INTO items (id, author, seq, published_at, rank, version, feed, route, fingerprint, body)
     SELECT n, 1 + n % 1000, n, n, n, 1, 0, CASE WHEN n % 10 = 0 THEN 0 ELSE 1 END, '\\x00112233445566778899aabbccddeeff', '1'
     FROM generate_series(1, 100000) n;

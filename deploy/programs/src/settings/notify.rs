@@ -19,24 +19,28 @@ pub(crate) struct Notify {
     pub(crate) repost: CompactString,
     /// Tells a user of followers.
     pub(crate) follow: CompactString,
+    /// Tells a user of requests to follow it.
+    pub(crate) request: CompactString,
+    /// Tells a user that a request to follow was accepted.
+    pub(crate) accept: CompactString,
     /// The sorts of which those that were not seen become one line.
     pub(crate) grouped: Vec<CompactString>,
 }
 
 impl Default for Notify {
     fn default() -> Self {
-        let [reaction, comment, reply, repost, follow] = [const { CompactString::const_new("") }; 5];
+        let [reaction, comment, reply, repost, follow, request, accept] = [const { CompactString::const_new("") }; 7];
         // These say who did it, and nothing that a reader would miss in a count.
         let grouped = ["reaction", "repost", "follow"].map(CompactString::from).to_vec();
-        Self { reaction, comment, reply, repost, follow, grouped }
+        Self { reaction, comment, reply, repost, follow, request, accept, grouped }
     }
 }
 
 impl Notify {
     fn kind(&self, sort: &str) -> Option<&CompactString> {
-        let Self { reaction, comment, reply, repost, follow, .. } = self;
+        let Self { reaction, comment, reply, repost, follow, request, accept, .. } = self;
         let place = SORTS.iter().position(|known| *known == sort)?;
-        Some([reaction, comment, reply, repost, follow][place]).filter(|kind| !kind.is_empty())
+        Some([reaction, comment, reply, repost, follow, request, accept][place]).filter(|kind| !kind.is_empty())
     }
 
     /// What is wrong with each value, with what would be right.

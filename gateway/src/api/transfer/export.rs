@@ -1,9 +1,9 @@
 //! `GET /v1/export`: everything that readers' feeds are made of, a line each.
 //!
 //! ```text
-//!   1  outboxes, by author's number: the class, then adds and deletes in their order
+//!   1  outboxes, by author's number: the class and whether the author is private, then adds and deletes in their order
 //!   2  direct items, by id, with their readers
-//!   3  follows, by reader's number, with their place in the outbox
+//!   3  follows and requests to follow, by reader's number, with their place in the outbox
 //!   4  shields, by user's number: behind the follows, for they act on what is held
 //!   5  reactions, by item's id, newest first
 //!   6  people, by user's number
@@ -234,6 +234,10 @@ pub(super) async fn outbox(
 ) -> Result<Cursor> {
     let outbox = archive.outbox(author, after, PIECE).await?;
     let known = archive.author(author).await?;
+    if after == 0 && known.private {
+        let user = &archive.user_ids(&[author]).await?[0];
+        lines.put(&Out::Private { user });
+    }
     let Some(last) = outbox.records.last() else {
         // An author without records is skipped, unless a class is set for the author.
         if after == 0 && known.class != Class::Auto {
@@ -330,6 +334,8 @@ pub(super) async fn follows(
             };
             let from = place_text(from);
             lines.put(&Out::Follow { reader: reader_name, author, since, from });
+        } else if edge.asked {
+            lines.put(&Out::Request { reader: reader_name, author, since });
         } else if archive.author(edge.author).await?.everyone_since.is_some() {
             lines.put(&Out::Unfollow { reader: reader_name, author });
         }

@@ -5,8 +5,10 @@
 //!   {"type":"delete","id":"7"}
 //!   {"type":"follow","reader":"bob","author":"ann","since":…,"from":"7"}
 //!   {"type":"unfollow","reader":"bob","author":"ann"}                  where everyone else follows ann
+//!   {"type":"request","reader":"bob","author":"ann","since":…}         ann is private, or was, and has not answered
 //!   {"type":"shield","shield":"mute","user":"bob","other":"ann","since":…}
 //!   {"type":"class","author":"ann","class":"pull"}
+//!   {"type":"private","user":"ann"}
 //!   {"type":"person","user":"ann","name":"Ann","avatar":"/a.png","attrs":{}}
 //!   {"type":"listed","user":"ann","list":"close","member":"bob","since":…}
 //!   {"type":"reaction","id":"7","kind":"like","user":"bob","since":…}
@@ -81,8 +83,8 @@ pub(super) enum Line {
 }
 
 const KINDS: &[&str] = &[
-    "item", "delete", "follow", "unfollow", "shield", "class", "reaction", "person", "listed", "comment", "member",
-    "ranking", "pins", "cursor",
+    "item", "delete", "follow", "unfollow", "request", "shield", "class", "private", "reaction", "person", "listed",
+    "comment", "member", "ranking", "pins", "cursor",
 ];
 
 /// The fields of an item. `direct` says no more than `to` does, but an exported item has both.
@@ -148,6 +150,15 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
             Import::Class {
                 author: fields.required("author")?.name()?,
                 class: one_of(&fields.required("class")?, &["auto", "push", "pull", "everyone"])?,
+            }
+        }
+        "private" => Import::Private { author: Fields::of(raw, "", &["type", "user"])?.required("user")?.name()? },
+        "request" => {
+            let fields = Fields::of(raw, "", &["type", "reader", "author", "since"])?;
+            Import::Request {
+                reader: fields.required("reader")?.name()?,
+                author: fields.required("author")?.name()?,
+                since: time(&fields.required("since")?)?,
             }
         }
         "reaction" => {
@@ -379,9 +390,17 @@ pub(super) enum Out<'a> {
         other: &'a UserId,
         since: Millis,
     },
+    Request {
+        reader: &'a UserId,
+        author: &'a UserId,
+        since: Millis,
+    },
     Class {
         author: &'a UserId,
         class: Class,
+    },
+    Private {
+        user: &'a UserId,
     },
     Reaction {
         id: ItemId,
@@ -503,6 +522,11 @@ mod tests {
             let out = serde_json::to_string(&Out::Class { author: &ann, class }).unwrap();
             assert_eq!(read(&out).unwrap(), Line::Import(Import::Class { author: ann.clone(), class }), "{out}");
         }
+        let out = serde_json::to_string(&Out::Private { user: &ann }).unwrap();
+        assert_eq!(read(&out).unwrap(), Line::Import(Import::Private { author: ann.clone() }));
+        let out = serde_json::to_string(&Out::Request { reader: &bob, author: &ann, since: 5 }).unwrap();
+        let request = Import::Request { reader: bob.clone(), author: ann.clone(), since: 5 };
+        assert_eq!(read(&out).unwrap(), Line::Import(request));
         let kind: ReactionKind = "like".parse().unwrap();
         let out = Out::Reaction { id: ItemId(7), kind: &kind, user: &bob, since: 5 };
         let reaction = Line::Reaction { item: ItemId(7), kind: kind.clone(), user: bob.clone(), since: 5 };

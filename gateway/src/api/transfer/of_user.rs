@@ -4,7 +4,7 @@
 //! ```text
 //!   items, deletes, class, follows, shields       as an export of all has them
 //!   direct items, comments, reactions             those of the user
-//!   follows and shields of others                 that lead to the user
+//!   follows, requests and shields of others       that lead to the user
 //!   audiences of others that have the user
 //!   lists of the user, and lists of others on which the user is; rankings and pins of the user
 //!   person, devices, sessions, what was seen, what is addressed to the user, since when tokens are valid
@@ -24,7 +24,7 @@ use feedgate_common::error::Result;
 use feedgate_common::feed::traces;
 use feedgate_common::import::Place;
 use feedgate_common::named::NamedFeeds;
-use feedgate_common::{Archive, InboxKey, ItemId, Op, UserId, UserNo, Watermarks};
+use feedgate_common::{Archive, InboxKey, ItemId, Millis, Op, UserId, UserNo, Watermarks};
 use futures_util::stream;
 use tracing::Span;
 
@@ -53,8 +53,15 @@ enum Next {
 }
 
 /// The stages whose traces have lines, each with the one behind it.
-const STAGES: [Stage; 6] =
-    [Stage::Direct, Stage::Comments, Stage::Reactions, Stage::Followers, Stage::Shielded, Stage::Audiences];
+const STAGES: [Stage; 7] = [
+    Stage::Direct,
+    Stage::Comments,
+    Stage::Reactions,
+    Stage::Followers,
+    Stage::Requests,
+    Stage::Shielded,
+    Stage::Audiences,
+];
 
 /// What an export of one user reads from.
 struct Reader {
@@ -170,10 +177,12 @@ impl Reader {
                 }
             }
             Trace::Follower(reader) => {
-                let held = archive.held(reader, Some(UserNo(self.user.0.saturating_sub(1))), 1).await?;
-                let since = held.first().filter(|edge| edge.author == self.user).map_or(0, |edge| edge.since);
-                let reader = archive.user_ids(&[reader]).await?.remove(0);
+                let (reader, since) = self.leads_here(reader).await?;
                 lines.put(&Out::Follow { reader: &reader, author: &self.name, since, from: place_text(Place::Head) });
+            }
+            Trace::Asker(reader) => {
+                let (reader, since) = self.leads_here(reader).await?;
+                lines.put(&Out::Request { reader: &reader, author: &self.name, since });
             }
             Trace::Shielded(shield, owner) => {
                 let owner = archive.user_ids(&[owner]).await?.remove(0);
@@ -188,6 +197,13 @@ impl Reader {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The name of a reader who follows the user or asks to, and since when.
+    async fn leads_here(&self, reader: UserNo) -> Result<(UserId, Millis)> {
+        let held = self.archive.held(reader, Some(UserNo(self.user.0.saturating_sub(1))), 1).await?;
+        let since = held.first().filter(|edge| edge.author == self.user).map_or(0, |edge| edge.since);
+        Ok((self.archive.user_ids(&[reader]).await?.remove(0), since))
     }
 
     async fn kept(&self, lines: &mut Lines) -> Result<()> {

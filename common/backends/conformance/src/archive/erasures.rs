@@ -90,6 +90,9 @@ async fn populate(archive: &dyn Archive) -> World {
     for (reader, author) in [("ann", "bob"), ("ann", "cid"), ("bob", "ann"), ("cid", "ann"), ("cid", "bob")] {
         write(archive, follow(reader, author)).await.unwrap();
     }
+    for ask in [Write::Private { author: user("pia"), private: true }, follow("ann", "pia")] {
+        write(archive, ask).await.unwrap();
+    }
     let keyed = Publish {
         foreign_id: Some("ann:1".into()),
         kind: Some("post".into()),
@@ -245,6 +248,7 @@ const RECEIPT: Removed = Removed {
     reactions: 2,
     following: 2,
     followers: 2,
+    requests: 1,
     shields: 3,
     shielded: 3,
     person: 1,

@@ -25,6 +25,8 @@ pub(super) async fn rules(archive: &dyn Archive) -> Rules {
         reply: way("answered", feed),
         repost: way("reposted", FeedId::MAIN),
         follow: way("followed", FeedId::MAIN),
+        request: way("asked", FeedId::MAIN),
+        accept: way("accepted", FeedId::MAIN),
         visible: Visible::All,
     }
 }

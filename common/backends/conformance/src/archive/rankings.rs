@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Below, Event, Write, Written};
-use feedgate_common::around::{brought_to, seen_by, who_sees};
+use feedgate_common::around::{Terms, brought_to, seen_by, who_sees};
 use feedgate_common::feed::Eraser;
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ranking::{NoSuchItem, Ranked};
@@ -171,7 +171,7 @@ pub(super) async fn s11_a_ranking_opens_its_items_to_its_reader(archive: Arc<dyn
     let asked =
         [(early.reader, open), (others.reader, open), pair, (picks.reader, unranked), (picks.reader, ItemId(7))];
     let ranked = async || archive.ranked(&asked).await.unwrap();
-    assert_eq!(ranked().await, [(pair, Shields(0))], "once, in however many rankings it stands");
+    assert_eq!(ranked().await, [(pair, Terms::default())], "once, in however many rankings it stands");
     for (by, shield_up, of, wants) in [
         ("rea", Shield::Mute, "ann", Shields::MUTED),
         ("ann", Shield::Hide, "rea", Shields::HIDDEN),
@@ -179,7 +179,7 @@ pub(super) async fn s11_a_ranking_opens_its_items_to_its_reader(archive: Arc<dyn
         ("ann", Shield::Block, "rea", Shields::BLOCKED_BY_AUTHOR),
     ] {
         write(archive, shield(by, shield_up, of, true)).await.unwrap();
-        assert_eq!(ranked().await, [(pair, wants)]);
+        assert_eq!(ranked().await, [(pair, Terms { shields: wants, ..Terms::default() })]);
         assert_eq!(seen(archive, picks.reader, &items).await, [], "{by}: {shield_up:?}");
         write(archive, shield(by, shield_up, of, false)).await.unwrap();
         assert_eq!(seen(archive, picks.reader, &items).await, [open]);
@@ -194,7 +194,7 @@ pub(super) async fn s11_a_ranking_opens_its_items_to_its_reader(archive: Arc<dyn
     assert_eq!(seen(archive, picks.reader, &items).await, [open], "it has moved");
     rank(archive, picks, &[(unranked, 1)]).await;
     assert_eq!(seen(archive, picks.reader, &items).await, [unranked], "what has left is closed again");
-    assert_eq!(ranked().await, [((picks.reader, unranked), Shields(0))]);
+    assert_eq!(ranked().await, [((picks.reader, unranked), Terms::default())]);
     write(archive, delete(unranked)).await.unwrap();
     renew(archive, 5).await;
     assert_eq!((seen(archive, picks.reader, &items).await, ranked().await), (vec![], vec![]));

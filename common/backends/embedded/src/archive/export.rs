@@ -9,7 +9,7 @@ use feedgate_common::graph::Shields;
 use feedgate_common::{ItemId, Op, OutboxSeq, Record, UserId, UserNo};
 
 use super::tables::{
-    Adds, AuthorFeed, EdgeRow, Edges, Everyones, FollowingList, Items, Life, NOBODY, Recipients, Users,
+    Adds, AuthorFeed, EdgeRow, Edges, Everyones, FollowingList, Items, Life, NOBODY, Recipients, RequestList, Users,
 };
 use super::users::KnownUsers;
 use crate::view::{Read, View};
@@ -33,12 +33,23 @@ pub(super) fn held(view: &View, reader: UserNo, after: Option<UserNo>, limit: us
             break;
         }
         let ((_, author), EdgeRow { held, listed, .. }) = row?;
-        let (past, accept::EdgeRow { follows, shields, generation, .. }) = (held.past(), held);
-        if !follows && shields == Shields(0) && !view.has::<Everyones>(&author)? {
+        let (past, accept::EdgeRow { follows, asked, shields, generation, .. }) = (held.past(), held);
+        if !follows && !asked && shields == Shields(0) && !view.has::<Everyones>(&author)? {
             continue;
         }
-        let line = view.get::<FollowingList>(&(reader, listed))?;
-        found.push(Held { author, follows, shields, generation, past, since: line.map_or(0, |line| line.since) });
+        let line = match asked {
+            true => view.get::<RequestList>(&(author, listed))?,
+            false => view.get::<FollowingList>(&(reader, listed))?,
+        };
+        found.push(Held {
+            author,
+            follows,
+            asked,
+            shields,
+            generation,
+            past,
+            since: line.map_or(0, |line| line.since),
+        });
     }
     Ok(found)
 }

@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::lines;
 use super::own_posts;
 use super::tables::{
-    self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Recipients, Retries, Sights,
+    self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Privates, Recipients, Retries, Sights,
 };
 use crate::view::Read;
 
@@ -35,6 +35,10 @@ pub(super) fn one(ledger: &mut Ledger<'_, '_>, need: Need) -> Result<()> {
         Need::Edge(reader, author) => {
             let row = ledger.edge((reader, author))?.map(|row| row.held);
             ledger.rows.edges.insert((reader, author), row);
+        }
+        Need::Private(author) => {
+            let private = ledger.tx.has::<Privates>(&author)?;
+            ledger.rows.privates.insert(author, private);
         }
         Need::Item(id) | Need::Ended(id) => item(ledger, id)?,
         Need::ForeignId(key) => {

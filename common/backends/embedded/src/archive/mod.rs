@@ -460,6 +460,10 @@ impl Graph for EmbeddedArchive {
         self.db.read(move |view| people::mutual(view, &users, user, cursor, limit)).await
     }
 
+    async fn requests(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        people::follows::<tables::RequestList>(&*self.db.view()?, &self.users, author, cursor, limit)
+    }
+
     async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         people::shielded(&*self.db.view()?, &self.users, (user, shield), cursor, limit)
     }

@@ -6,14 +6,14 @@ use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
 use feedgate_common::archive::{Author, Edge, Follow};
-use feedgate_common::around::{Reach, Viewer, shows_original};
+use feedgate_common::around::{Reach, Terms, Viewer, shows_original};
 use feedgate_common::error::Result;
-use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::graph::Shield;
 use feedgate_common::{Bucket, Item, ItemId, OutboxSeq, UserNo};
 
 use super::audiences;
 use super::tables::{
-    Authors, EdgeRow, Edges, Everyones, FollowLine, Followers, FollowingList, Items, Recipients, ShieldList,
+    Authors, EdgeRow, Edges, Everyones, FollowLine, Followers, FollowingList, Items, Privates, Recipients, ShieldList,
 };
 use super::users::KnownUsers;
 use crate::table::Table;
@@ -65,7 +65,13 @@ pub(super) fn with_everyones(
 pub(super) fn author(view: &View, author: UserNo) -> Result<Author> {
     let row = view.get::<Authors>(&author)?.unwrap_or_default();
     let everyone_since = view.get::<Everyones>(&author)?;
-    Ok(Author { class: row.class, followers: row.followers, head: row.head, everyone_since })
+    Ok(Author {
+        class: row.class,
+        followers: row.followers,
+        head: row.head,
+        everyone_since,
+        private: view.has::<Privates>(&author)?,
+    })
 }
 
 /// The `readers` who follow the author. It looks up the readers or reads the followers, whichever are fewer.
@@ -141,16 +147,16 @@ pub(super) fn originals(view: &View, viewer: Viewer, found: Vec<Option<Arc<Item>
     let shows = |item: &Item| {
         // A user that was never named follows nobody, and nothing is addressed to it.
         let Some(user) = user else {
-            return Ok(shows_original(false, (false, Shields(0)), Reach::of(item, false)));
+            let terms = Terms { private: view.has::<Privates>(&item.author_no)?, ..Terms::default() };
+            return Ok(shows_original(false, terms, Reach::of(item, false)));
         };
-        // An author whom everyone follows narrows no item, so an edge that is not stored is off.
-        let edge = view.get::<Edges>(&(user, item.author_no))?.map(|row| row.held).unwrap_or_default();
+        let terms = terms(view, user, item.author_no)?;
         let has = match Reach::of(item, false) {
             Reach::Followers => false,
             Reach::Named(_) => view.has::<Recipients>(&(item.id, user))?,
             Reach::Narrowed(_) => audiences::has(view, item.id, user)?,
         };
-        Ok(shows_original(user == item.author_no, (edge.edge().on, edge.shields), Reach::of(item, has)))
+        Ok(shows_original(user == item.author_no, terms, Reach::of(item, has)))
     };
     let shown = |item: Option<Arc<Item>>| match item {
         Some(item) => Ok(shows(&item)?.then_some(item)),
@@ -159,7 +165,17 @@ pub(super) fn originals(view: &View, viewer: Viewer, found: Vec<Option<Arc<Item>
     found.into_iter().map(shown).collect()
 }
 
-/// A part of one of the two lists, newest follow first. The cursor is the number of a follow.
+/// On which terms a reader and an author are. An author whom everyone follows narrows no item and is not private, so an
+/// edge that is not stored is off.
+pub(super) fn terms(view: &impl Read, reader: UserNo, author: UserNo) -> Result<Terms> {
+    let held = view.get::<Edges>(&(reader, author))?.map(|row| row.held).unwrap_or_default();
+    let follows = held.edge().on;
+    // Who follows sees what a private author has published, so it is not asked.
+    let private = !follows && view.has::<Privates>(&author)?;
+    Ok(Terms { follows, shields: held.shields, private })
+}
+
+/// A part of one of the lists, newest follow or request first. The cursor is the number of the line.
 pub(super) fn follows<List>(
     view: &View,
     users: &KnownUsers,

@@ -10,15 +10,16 @@ use std::ops::Bound::{Excluded, Included};
 
 use async_trait::async_trait;
 use feedgate_common::archive::Rankings;
+use feedgate_common::around::Terms;
 use feedgate_common::error::Result;
-use feedgate_common::graph::Shields;
 use feedgate_common::ranking::{NoSuchItem, RANKING_MAX, Ranked, Renewed, changes};
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, StoreError, UserNo};
 
 use super::EmbeddedArchive;
 use super::ledger::Ledger;
+use super::people;
 use super::tables::{
-    DirectRow, DirectShown, Directs, Edges, ItemRow, Items, Life, RankedIn, RankedOver, RankedRow, RankingDue,
+    DirectRow, DirectShown, Directs, ItemRow, Items, Life, RankedIn, RankedOver, RankedRow, RankingDue,
 };
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -61,13 +62,12 @@ impl Rankings for EmbeddedArchive {
         Ok(living)
     }
 
-    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Shields)>> {
+    async fn ranked(&self, asked: &[(UserNo, ItemId)]) -> Result<Vec<((UserNo, ItemId), Terms)>> {
         let view = self.db.view()?;
         let mut found = vec![];
         for &(reader, item) in asked {
             if let Some(author) = ranked_author(&*view, reader, item)? {
-                let edge = view.get::<Edges>(&(reader, author))?;
-                found.push(((reader, item), edge.map_or(Shields(0), |row| row.held.shields)));
+                found.push(((reader, item), people::terms(&*view, reader, author)?));
             }
         }
         Ok(found)

@@ -1,7 +1,7 @@
 //! Stores the changes of a plan as rows of tables.
 //!
-//! Invariants: `followers` has a row for each edge in `edges` that is on; each list has a line for each follow as long
-//! as it lasts; `due` has a row for each author, edge and reader with something outstanding.
+//! Invariants: `followers` has a row for each edge in `edges` that is on; each list has a line for each follow or
+//! request as long as it lasts; `due` has a row for each author, edge and reader with something outstanding.
 
 use feedgate_common::accept::{Change, Door, EdgeRow, ItemRow, Plan, RetryRow};
 use feedgate_common::archive::Publish;
@@ -22,9 +22,9 @@ use super::reactions;
 use super::reposts;
 use super::tables::{
     self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Everyones, Expiries,
-    FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, PullHeads,
-    PullRow, Pulls, Recipients, RecordRow, Records, Retries, Sent, ShieldList, ShieldsUp, Shown, ShownRow, ToldHeads,
-    Track,
+    FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, Privates,
+    PullHeads, PullRow, Pulls, Recipients, RecordRow, Records, RequestList, Retries, Sent, ShieldList, ShieldsUp,
+    Shown, ShownRow, ToldHeads, Track,
 };
 use super::versions;
 use crate::view::Read;
@@ -54,6 +54,8 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
                 lines::store(ledger.tx, *id, line, *begins, (joined, left))?;
             }
             Change::Classify { author, class, everyone_since } => classify(ledger, *author, *class, *everyone_since)?,
+            Change::Private { author, private: true } => ledger.tx.put::<Privates>(author, &()),
+            Change::Private { author, private: false } => ledger.tx.remove::<Privates>(author),
         }
     }
     Ok(())
@@ -265,12 +267,16 @@ fn hold(
 ) -> Result<()> {
     let mut row = ledger.edge(edge)?.unwrap_or_default();
     row.held = now;
+    if before.is_some_and(|before| before.asked) && !now.asked {
+        ledger.tx.remove::<RequestList>(&(author, row.listed));
+        row.listed = 0;
+    }
     let is_newest = now.generation > ledger.counters.generation;
     ledger.counters.generation = ledger.counters.generation.max(now.generation);
     if let Some(since) = listed {
         let number = if is_newest { now.generation } else { ledger.new_generation() };
-        row.listed = list(ledger, edge, number, since)?;
-    } else if !now.follows && row.listed > 0 {
+        row.listed = if now.asked { ask(ledger, edge, number, since)? } else { list(ledger, edge, number, since)? };
+    } else if !now.follows && !now.asked && row.listed > 0 {
         ledger.tx.remove::<FollowingList>(&(reader, row.listed));
         ledger.tx.remove::<FollowerList>(&(author, row.listed));
         row.listed = 0;
@@ -299,6 +305,21 @@ fn list(
     }
     ledger.tx.put::<FollowingList>(&(reader, listed), &FollowLine { user: author, since });
     ledger.tx.put::<FollowerList>(&(author, listed), &FollowLine { user: reader, since });
+    Ok(listed)
+}
+
+/// Puts a request into the list of its author. Answers its place there.
+fn ask(
+    ledger: &mut Ledger<'_, '_>,
+    (reader, author): (UserNo, UserNo),
+    number: Generation,
+    since: Millis,
+) -> Result<u64> {
+    let mut listed = listed_at(since, number);
+    while ledger.tx.has::<RequestList>(&(author, listed))? {
+        listed += 1;
+    }
+    ledger.tx.put::<RequestList>(&(author, listed), &FollowLine { user: reader, since });
     Ok(listed)
 }
 

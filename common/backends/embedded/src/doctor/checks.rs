@@ -8,10 +8,10 @@ use super::living::lives;
 use super::{direct, lists};
 use crate::archive::search::Audit;
 use crate::archive::tables::{
-    Adds, Audiences, Authors, CommentEnds, CommentIds, Comments, Counters, DirectHeads, Due, Edges, FollowerList,
-    Followers, FollowingList, ForeignIds, Items, Life, NO_SEQ, Names, Owed, People, PushDevices, PushDue, PushNotices,
-    PushReaders, Reacted, ReactionEnds, Reactors, Records, RepostCounts, Reposts, Shown, Talks, Tallies, Users,
-    Versions,
+    Adds, Audiences, Authors, CommentEnds, CommentIds, Comments, Counters, DirectHeads, Due, Edges, Everyones,
+    FollowerList, Followers, FollowingList, ForeignIds, Items, Life, NO_SEQ, Names, Owed, People, Privates,
+    PushDevices, PushDue, PushNotices, PushReaders, Reacted, ReactionEnds, Reactors, Records, RepostCounts, Reposts,
+    RequestList, Shown, Talks, Tallies, Users, Versions,
 };
 use crate::view::{Read, View};
 
@@ -158,6 +158,10 @@ fn edges(view: &View, check: &mut Check) -> Result<()> {
         let listed =
             view.has::<FollowingList>(&(reader, edge.listed))? && view.has::<FollowerList>(&(author, edge.listed))?;
         check.expect(own || !edge.held.follows || listed, || format!("{} is a follow that is in no list", between()));
+        let asked = view.get::<RequestList>(&(author, edge.listed))?.is_some_and(|line| line.user == reader);
+        check.expect(!edge.held.asked || asked, || format!("{} is a request that is in no list", between()));
+        let closed = edge.held.asked && edge.held.shields.blocks();
+        check.expect(!closed, || format!("{} is a request behind a block", between()));
         for user in [reader, author] {
             check
                 .expect(view.has::<Users>(&user)?, || format!("{} is of user {}, who is not there", between(), user.0));
@@ -171,6 +175,20 @@ fn edges(view: &View, check: &mut Check) -> Result<()> {
         let edge = view.get::<Edges>(&(reader, line.user))?;
         let follows = edge.is_some_and(|edge| edge.held.follows && edge.listed == listed);
         check.expect(follows, || format!("user {} is listed to follow {}, and does not", reader.0, line.user.0));
+    }
+    for row in view.scan::<RequestList>(..) {
+        let ((author, listed), line) = row?;
+        check.look();
+        let edge = view.get::<Edges>(&(line.user, author))?;
+        let asks = edge.is_some_and(|edge| edge.held.asked && edge.listed == listed);
+        check.expect(asks, || format!("user {} is listed to ask {}, and does not", line.user.0, author.0));
+    }
+    for row in view.scan::<Privates>(..) {
+        let (author, ()) = row?;
+        check.look();
+        check.expect(view.has::<Users>(&author)?, || format!("private author {} is not there", author.0));
+        let everyones = view.has::<Everyones>(&author)?;
+        check.expect(!everyones, || format!("author {} is private, and everyone follows it", author.0));
     }
     Ok(())
 }

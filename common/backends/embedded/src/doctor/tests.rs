@@ -13,10 +13,11 @@ use feedgate_common::{Archive, Body, DisplayKey, FeedId, InboxKey, ItemId, UserI
 
 use super::*;
 use crate::archive::tables::{
-    AudienceRow, Audiences, AuthorRow, Authors, DirectHeads, DirectShown, Due, Edges, Followers, FollowingList,
-    ForeignIds, ItemRow, Items, Life, LineRow, Lines, LinesOf, ListHeads, Listed, Listing, MemberKeys, Owed, People,
-    PersonRow, Postings, PushDue, RankedIn, RankedRow, Reactors, Records, RepostCounts, Reposts, ShieldList, ShieldsUp,
-    Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users, VersionRow, Versions,
+    AudienceRow, Audiences, AuthorRow, Authors, DirectHeads, DirectShown, Due, Edges, Everyones, Followers,
+    FollowingList, ForeignIds, ItemRow, Items, Life, LineRow, Lines, LinesOf, ListHeads, Listed, Listing, MemberKeys,
+    Owed, People, PersonRow, Postings, Privates, PushDue, RankedIn, RankedRow, Reactors, Records, RepostCounts,
+    Reposts, RequestList, ShieldList, ShieldsUp, Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users, VersionRow,
+    Versions,
 };
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -65,7 +66,7 @@ async fn killed(dir: &Path) -> ItemId {
 }
 
 /// What the second of these users gets from the first one and keeps of others: a line of a notification, a ranking, a
-/// shield, and a list and an audience that hold it; the audience is that of a repost.
+/// shield, a list and an audience that hold it, which is that of a repost, and a request to follow a private author.
 async fn among_users(archive: &dyn Archive, users: &[UserNo]) {
     let feeds = archive.intern_feeds(&["told".into(), "picks".into()]).await.unwrap();
     let way = Way { kind: "liked".into(), feed: feeds[0], grouped: true };
@@ -82,7 +83,9 @@ async fn among_users(archive: &dyn Archive, users: &[UserNo]) {
     let repost_of = Some(ItemId(1));
     let narrowed = Publish { id: Some(ItemId(3)), repost_of, audience, ..Publish::new(name("ann"), body) };
     let block = Write::Shield { user: name("eve"), other: name("ann"), shield: Shield::Block, up: true };
-    archive.write(vec![Write::Publish(narrowed), block], 7).await.unwrap();
+    let private = Write::Private { author: name("pia"), private: true };
+    let ask = Write::Follow { reader: name("bob"), author: name("pia") };
+    archive.write(vec![Write::Publish(narrowed), block, private, ask], 7).await.unwrap();
 }
 
 fn run(dir: &Path) -> Report {
@@ -186,6 +189,32 @@ async fn each_check_finds_its_damage() {
         ("edges", |tx| {
             let line = tx.scan::<FollowingList>(..).next().unwrap()?.0;
             tx.remove::<FollowingList>(&line);
+            Ok(())
+        }),
+        ("edges", |tx| {
+            let line = tx.scan::<RequestList>(..).next().unwrap()?.0;
+            tx.remove::<RequestList>(&line);
+            Ok(())
+        }),
+        ("edges", |tx| {
+            let ((author, listed), line) = tx.scan::<RequestList>(..).next().unwrap()?;
+            tx.put::<RequestList>(&(author, listed + 1), &line);
+            Ok(())
+        }),
+        ("edges", |tx| {
+            let ((author, _), line) = tx.scan::<RequestList>(..).next().unwrap()?;
+            let mut row = tx.get::<Edges>(&(line.user, author))?.unwrap();
+            row.held.shields = Shields::BLOCKED_BY_AUTHOR;
+            tx.put::<Edges>(&(line.user, author), &row);
+            Ok(())
+        }),
+        ("edges", |tx| {
+            tx.put::<Privates>(&UserNo(99), &());
+            Ok(())
+        }),
+        ("edges", |tx| {
+            tx.put::<Privates>(&ANN, &());
+            tx.put::<Everyones>(&ANN, &0);
             Ok(())
         }),
         ("follower counts", |tx| author(tx, |row| row.followers = 7)),

@@ -153,6 +153,13 @@ SELECT format('the row of author %s says %s of its edge to itself, and the edge 
 FROM authors a LEFT JOIN edges e ON e.reader = a.author AND e.author = a.author
 WHERE a.own_edge <> coalesce(e.is_on OR e.held_back, false)
 UNION ALL
+SELECT format('the edge from %s to %s is a request, and %s', reader, author,
+              CASE WHEN is_on OR held_back THEN 'a follow' ELSE 'behind a block' END)
+FROM edges WHERE asked AND (is_on OR held_back OR shields & 12 <> 0)
+UNION ALL
+SELECT format('author %s is private, and everyone follows it', author)
+FROM authors WHERE private AND everyone_since IS NOT NULL
+UNION ALL
 SELECT format('the edge from %s to %s has the shields %s, and the lists say %s', reader, author, e.shields, s.shields)
 FROM edges e FULL JOIN (
     SELECT reader, author, sum(DISTINCT bit)::smallint AS shields FROM (

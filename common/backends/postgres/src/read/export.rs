@@ -11,11 +11,11 @@ use crate::users::user_id;
 const USERS: &str = "SELECT no, name FROM users WHERE no > $1 ORDER BY no LIMIT $2";
 
 const HELD: &str = "
-SELECT e.author, e.is_on OR e.held_back, e.shields, e.generation, coalesce(e.past_seq, e.from_seq),
-       CASE WHEN e.is_on OR e.held_back THEN e.since ELSE 0 END
+SELECT e.author, e.is_on OR e.held_back, e.asked, e.shields, e.generation, coalesce(e.past_seq, e.from_seq),
+       CASE WHEN e.is_on OR e.held_back OR e.asked THEN e.since ELSE 0 END
 FROM edges e
 WHERE e.reader = $1 AND e.author > $2
-  AND (e.is_on OR e.held_back OR e.shields <> 0
+  AND (e.is_on OR e.held_back OR e.asked OR e.shields <> 0
        OR EXISTS (SELECT FROM authors a WHERE a.author = e.author AND a.everyone_since IS NOT NULL))
 ORDER BY e.author LIMIT $3";
 
@@ -48,16 +48,16 @@ pub(crate) async fn held(
     after: Option<UserNo>,
     limit: usize,
 ) -> sqlx::Result<Vec<Held>> {
-    let read: Vec<(i32, bool, i16, i64, i64, i64)> = sqlx::query_as(HELD)
+    let read: Vec<(i32, bool, bool, i16, i64, i64, i64)> = sqlx::query_as(HELD)
         .bind(rows::user(reader))
         .bind(after.map_or(-1, rows::user))
         .bind(rows::limit(limit))
         .fetch_all(connection)
         .await?;
-    let held = |(author, follows, shields, generation, past, since)| {
+    let held = |(author, follows, asked, shields, generation, past, since)| {
         let shields = rows::shields_of(shields)?;
         let (generation, past) = (rows::count_of(generation)?, rows::count_of(past)?);
-        Ok(Held { author: rows::user_of(author)?, follows, shields, generation, past, since })
+        Ok(Held { author: rows::user_of(author)?, follows, asked, shields, generation, past, since })
     };
     read.into_iter().map(held).collect()
 }

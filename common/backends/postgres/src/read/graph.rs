@@ -69,7 +69,7 @@ CROSS JOIN LATERAL (
 ) m";
 
 const AUTHOR: &str = "
-SELECT class, head, everyone_since, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
+SELECT class, head, everyone_since, private, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
 FROM authors a WHERE author = $1";
 
 /// The items that are addressed to a reader or whose audience has the reader, and whose author is in no block with the
@@ -193,12 +193,14 @@ async fn others(
 }
 
 pub(crate) async fn author(connection: &mut PgConnection, author: UserNo) -> sqlx::Result<Author> {
+    type Row = (i16, i64, Option<i64>, bool, Option<i64>);
     let query = sqlx::query_as(AUTHOR).bind(rows::user(author));
-    let read: Option<(i16, i64, Option<i64>, Option<i64>)> = query.fetch_optional(connection).await?;
-    let Some((class, head, everyone_since, followers)) = read else { return Ok(Author::default()) };
+    let read: Option<Row> = query.fetch_optional(connection).await?;
+    let Some((class, head, everyone_since, private, followers)) = read else { return Ok(Author::default()) };
     let followers = followers.unwrap_or(0).max(0).cast_unsigned();
     let everyone_since = everyone_since.map(rows::count_of).transpose()?;
-    Ok(Author { class: rows::class_of(class)?, followers, head: rows::count_of(head)?, everyone_since })
+    let class = rows::class_of(class)?;
+    Ok(Author { class, followers, head: rows::count_of(head)?, everyone_since, private })
 }
 
 pub(crate) async fn addressed(

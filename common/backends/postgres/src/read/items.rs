@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use feedgate_common::around::{Reach, shows_original};
+use feedgate_common::around::{Reach, Terms, shows_original};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::{Body, Item, ItemId, UserNo};
@@ -29,15 +29,16 @@ macro_rules! living {
 
 const LIVING: &str = living!("", "");
 
-/// Items with the shields on the edge from a user to their author, whether that edge is on, and whether the readers of
-/// those that are not for all followers have the user. An author whom everyone follows narrows no item, so an edge that
-/// is not stored is off.
+/// Items with the shields on the edge from a user to their author, whether that edge is on, whether the author is
+/// private, and whether the readers of those that are not for all followers have the user. An author whom everyone
+/// follows narrows no item, so an edge that is not stored is off.
 const ORIGINALS: &str = living!(
-    ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, false), CASE i.route
+    ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, false), a.private, CASE i.route
         WHEN 0 THEN EXISTS (SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1 AND NOT d.ranked)
         WHEN 3 THEN EXISTS (SELECT FROM audiences a WHERE a.item = i.id AND $2 = ANY(a.readers))
         ELSE false END",
-    " LEFT JOIN LATERAL (SELECT shields, is_on FROM edges WHERE reader = $2 AND author = i.author OFFSET 0) e ON true"
+    " CROSS JOIN LATERAL (SELECT private FROM authors WHERE author = i.author OFFSET 0) a
+      LEFT JOIN LATERAL (SELECT shields, is_on FROM edges WHERE reader = $2 AND author = i.author OFFSET 0) e ON true"
 );
 
 const BY_FOREIGN_ID: &str = "SELECT id FROM items WHERE foreign_id = $1";
@@ -71,11 +72,10 @@ pub(crate) async fn originals(
     let query = sqlx::query(ORIGINALS).bind(asked).bind(user.map_or(NOBODY, rows::user));
     let mut found = HashMap::new();
     for row in query.fetch_all(connection).await? {
-        let (shields, follows, has): (i16, bool, bool) =
-            (row.try_get(COLUMNS)?, row.try_get(COLUMNS + 1)?, row.try_get(COLUMNS + 2)?);
-        let shields = rows::shields_of(shields)?;
+        let (follows, private, has) = (row.try_get(COLUMNS + 1)?, row.try_get(COLUMNS + 2)?, row.try_get(COLUMNS + 3)?);
+        let terms = Terms { follows, shields: rows::shields_of(row.try_get(COLUMNS)?)?, private };
         let item = item(Row::from_row(&row)?)?;
-        if shows_original(user == Some(item.author_no), (follows, shields), Reach::of(&item, has)) {
+        if shows_original(user == Some(item.author_no), terms, Reach::of(&item, has)) {
             found.insert(item.id, Arc::new(item));
         }
     }

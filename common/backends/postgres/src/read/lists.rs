@@ -1,4 +1,4 @@
-//! The lists of follows and shields that users see, newest first. Each read is a range of one index.
+//! The lists of follows, requests and shields that users see, newest first. Each read is a range of one index.
 //!
 //! Changes of several readers have no common order, so each line of a list has a number (`listed`), which is the
 //! cursor. A follow keeps its place whatever shields go up and down. No list shows the edge of an author to itself.
@@ -36,6 +36,12 @@ JOIN users u ON u.no = e.author
 WHERE e.reader = $1 AND e.author <> e.reader AND (e.is_on OR e.held_back) AND e.listed < $2
 ORDER BY e.listed DESC LIMIT $3";
 
+const REQUESTS: &str = "
+SELECT u.name, e.since, e.listed
+FROM edges e JOIN users u ON u.no = e.reader
+WHERE e.author = $1 AND e.asked AND e.listed < $2
+ORDER BY e.listed DESC LIMIT $3";
+
 const SHIELDED: &str = "
 SELECT u.name, s.since, s.listed
 FROM shields s JOIN users u ON u.no = s.other
@@ -48,6 +54,8 @@ pub(crate) enum List {
     Followers,
     /// The followees who follow back.
     Mutual,
+    /// The users who have asked to follow and have no answer yet.
+    Requests,
     /// The users against whom the user has this shield up.
     Shielded(Shield),
 }
@@ -64,6 +72,7 @@ pub(crate) async fn list(
         List::Following => FOLLOWING,
         List::Followers => FOLLOWERS,
         List::Mutual => MUTUAL,
+        List::Requests => REQUESTS,
         List::Shielded(_) => SHIELDED,
     })
     .bind(rows::user(user))

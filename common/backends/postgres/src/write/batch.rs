@@ -103,6 +103,8 @@ pub(super) struct Batch<'a> {
     pub(super) edges: BTreeMap<(UserNo, UserNo), EdgeChange>,
     /// By how many followers each author has more.
     pub(super) counted: BTreeMap<UserNo, i64>,
+    /// The authors who are private from now on, or not private any more.
+    pub(super) privates: BTreeMap<UserNo, bool>,
     /// The shields that this call has changed: since when one is up, or `None` if it is down.
     pub(super) shields: BTreeMap<Owned, Option<(usize, Millis)>>,
     /// Authors whose row has changed, and since when their push is outstanding if records were appended.
@@ -210,6 +212,7 @@ impl<'a> Batch<'a> {
                 self.shields.insert((*user, *shield, *other), since);
             }
             Change::Line { id, line, begins, joined, left } => self.lines.note(*id, line, *begins, joined, left),
+            Change::Private { author, private } => _ = self.privates.insert(*author, *private),
             Change::Classify { author, .. } => _ = self.authors.entry(*author).or_default(),
         }
     }

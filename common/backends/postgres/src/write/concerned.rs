@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use compact_str::CompactString;
 use feedgate_common::accept::Ask;
-use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::archive::{Answer, Audience, Publish, Write};
 use feedgate_common::notify::{Deed, Rules};
 use feedgate_common::{UserId, UserNo};
 use sqlx::PgConnection;
@@ -41,11 +41,22 @@ impl Concerned {
         let mut reposts = vec![];
         for ask in asks {
             match ask.write() {
-                Write::Follow { reader, author } | Write::Unfollow { reader, author } if rules.follow.is_some() => {
+                Write::Follow { reader, author }
+                | Write::Unfollow { reader, author }
+                | Write::Answer { reader, author, answer: Answer::Refuse }
+                    if rules.follow.is_some() || rules.request.is_some() =>
+                {
                     concerned.pairs.extend(no(author).zip(no(reader)));
-                    concerned.keys.insert(Deed::Follow { author, actor: reader }.key());
-                    let group = rules.follow.as_ref().and_then(|way| way.group(None));
-                    concerned.groups.extend(no(author).zip(group));
+                    concerned.keys.insert(Deed::Follow { author, actor: reader, asks: false }.key());
+                    let ways = [&rules.follow, &rules.request].into_iter().flatten();
+                    let groups = ways.filter_map(|way| way.group(None));
+                    concerned.groups.extend(groups.filter_map(|group| Some((no(author)?, group))));
+                }
+                Write::Answer { reader, author, .. } if rules.accept.is_some() => {
+                    concerned.pairs.extend(no(reader).zip(no(author)));
+                    concerned.keys.insert(Deed::Accept { reader, actor: author }.key());
+                    let group = rules.accept.as_ref().and_then(|way| way.group(None));
+                    concerned.groups.extend(no(reader).zip(group));
                 }
                 Write::Publish(Publish { repost_of: Some(item), audience: Audience::Followers, author, .. })
                     if rules.repost.is_some() =>

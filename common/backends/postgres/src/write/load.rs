@@ -19,7 +19,7 @@ use crate::rows;
 macro_rules! lock_authors {
     ($followers:literal, $lacks:literal, $mode:literal) => {
         concat!(
-            "SELECT author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, ",
+            "SELECT author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, private, ",
             $followers,
             ", ",
             $lacks,
@@ -51,7 +51,7 @@ FROM unnest($1::integer[], $2::smallint[]) AS asked(reader, feed)
 JOIN sights s ON s.reader = asked.reader AND s.feed = asked.feed";
 
 const EDGES: &str = "
-SELECT e.reader, e.author, e.is_on OR e.held_back, e.shields, e.generation, e.from_seq, e.past_seq
+SELECT e.reader, e.author, e.is_on OR e.held_back, e.asked, e.shields, e.generation, e.from_seq, e.past_seq
 FROM unnest($1::integer[], $2::integer[]) AS asked(reader, author)
 JOIN edges e ON e.reader = asked.reader AND e.author = asked.author";
 
@@ -91,11 +91,17 @@ pub(super) async fn all(
             }
             Write::Classify { author, .. }
             | Write::OwnPosts { author, .. }
+            | Write::Private { author, .. }
+            | Write::Import(Import::Private { author })
             | Write::Import(Import::Class { author, .. }) => {
                 appends = true;
                 authors.extend(no(author));
             }
-            Write::Publish(_) | Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } => {}
+            Write::Publish(_)
+            | Write::Follow { .. }
+            | Write::Unfollow { .. }
+            | Write::Answer { .. }
+            | Write::Shield { .. } => {}
             Write::Import(Import::Member(member)) => {
                 readers.extend(no(&member.reader));
                 groups.extend(no(&member.reader).map(|reader| (reader, member.group.clone())));
@@ -189,11 +195,13 @@ async fn lock_authors(
     authors: &BTreeSet<UserNo>,
     appends: bool,
 ) -> sqlx::Result<()> {
-    type Row = (i32, i64, Option<i64>, Option<i64>, bool, Option<i64>, i16, Option<i64>, Option<i64>, bool);
+    type Row = (i32, i64, Option<i64>, Option<i64>, bool, Option<i64>, i16, Option<i64>, bool, Option<i64>, bool);
     let numbers: Vec<i32> = authors.iter().copied().map(rows::user).collect();
     let lock = if appends { LOCK_TO_APPEND } else { LOCK_TO_FOLLOW };
     let read: Vec<Row> = sqlx::query_as(lock).bind(numbers).fetch_all(connection).await?;
-    for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, followers, lacks) in read {
+    for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, private, followers, lacks) in
+        read
+    {
         let row = AuthorRow {
             head: rows::count_of(head)?,
             last_in_step: last_rank.zip(last_item).map(|(rank, item)| rows::key_of(rank, item)),
@@ -205,6 +213,7 @@ async fn lock_authors(
         };
         let author = rows::user_of(author)?;
         batch.rows.authors.insert(author, row);
+        batch.rows.privates.insert(author, private);
         batch.last_given.insert(author, last_given.map(rows::item_of));
     }
     match authors.iter().find(|author| !batch.rows.authors.contains_key(author)) {
@@ -237,12 +246,13 @@ async fn load_edges(
 ) -> sqlx::Result<()> {
     let (readers, authors): (Vec<i32>, Vec<i32>) =
         edges.iter().map(|(reader, author)| (rows::user(*reader), rows::user(*author))).unzip();
-    type Row = (i32, i32, bool, i16, i64, i64, Option<i64>);
+    type Row = (i32, i32, bool, bool, i16, i64, i64, Option<i64>);
     let read: Vec<Row> = sqlx::query_as(EDGES).bind(readers).bind(authors).fetch_all(connection).await?;
     batch.rows.edges.extend(edges.iter().map(|edge| (*edge, None)));
-    for (reader, author, follows, shields, generation, from, past) in read {
+    for (reader, author, follows, asked, shields, generation, from, past) in read {
         let row = EdgeRow {
             follows,
+            asked,
             shields: rows::shields_of(shields)?,
             generation: rows::count_of(generation)?,
             from: rows::count_of(from)?,

@@ -34,12 +34,15 @@ pub(super) async fn give(pool: &Pool, users: &Users, numbers: &mut Numbers, need
 
 fn may_be_refused(ask: &Ask) -> bool {
     match ask.write() {
-        Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. } | Import::Member(_)) => true,
+        Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. } | Import::Member(_))
+        | Write::Answer { .. } => true,
         Write::Follow { reader, author }
         | Write::Unfollow { reader, author }
-        | Write::Import(Import::Follow { reader, author, .. } | Import::Unfollow { reader, author }) => {
-            reader == author
-        }
+        | Write::Import(
+            Import::Follow { reader, author, .. }
+            | Import::Unfollow { reader, author }
+            | Import::Request { reader, author, .. },
+        ) => reader == author,
         _ => ask.published().is_some_and(|publish| {
             let keys = publish.id.is_some() || publish.foreign_id.is_some() || publish.idempotency_key.is_some();
             keys || publish.repost_of.is_some() || matches!(publish.audience, Audience::Narrowed(_))
@@ -52,14 +55,18 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
         Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => named(publish).collect(),
         Write::Follow { reader: one, author: other }
         | Write::Import(
-            Import::Follow { reader: one, author: other, .. } | Import::Unfollow { reader: one, author: other },
+            Import::Follow { reader: one, author: other, .. }
+            | Import::Unfollow { reader: one, author: other }
+            | Import::Request { reader: one, author: other, .. },
         )
         | Write::Import(Import::Shield { user: one, other, .. })
         | Write::Unfollow { reader: one, author: other }
+        | Write::Answer { reader: one, author: other, .. }
         | Write::Shield { user: one, other, .. } => vec![one, other],
         Write::Classify { author, .. }
         | Write::OwnPosts { author, .. }
-        | Write::Import(Import::Class { author, .. }) => {
+        | Write::Private { author, .. }
+        | Write::Import(Import::Class { author, .. } | Import::Private { author }) => {
             vec![author]
         }
         Write::Import(Import::Member(member)) => vec![&member.reader, &member.actor],
@@ -94,7 +101,12 @@ pub(super) fn edges_of(ask: &Ask) -> Vec<(&UserId, &UserId)> {
         }
         Write::Follow { reader, author }
         | Write::Unfollow { reader, author }
-        | Write::Import(Import::Follow { reader, author, .. } | Import::Unfollow { reader, author }) => {
+        | Write::Answer { reader, author, .. }
+        | Write::Import(
+            Import::Follow { reader, author, .. }
+            | Import::Unfollow { reader, author }
+            | Import::Request { reader, author, .. },
+        ) => {
             vec![(reader, author)]
         }
         Write::OwnPosts { author, .. } => vec![(author, author)],
@@ -106,9 +118,12 @@ pub(super) fn edges_of(ask: &Ask) -> Vec<(&UserId, &UserId)> {
         Write::Edit { .. }
         | Write::Delete { .. }
         | Write::Classify { .. }
+        | Write::Private { .. }
         | Write::Notify(_)
         | Write::Withdraw { .. }
         | Write::Line(_)
-        | Write::Import(Import::Delete { .. } | Import::Class { .. } | Import::Member(_)) => vec![],
+        | Write::Import(Import::Delete { .. } | Import::Class { .. } | Import::Private { .. } | Import::Member(_)) => {
+            vec![]
+        }
     }
 }

@@ -216,7 +216,7 @@ impl World<'_> {
             self.keep((author, author), held).await;
         }
         let edge = self.naive.edge(author, author);
-        assert_eq!(answer, Ok(Written::Edge { reader: author, author, edge, fresh, told: vec![] }));
+        assert_eq!(answer, Ok(Written::Edge { reader: author, author, edge, pending: false, fresh, told: vec![] }));
     }
 
     /// A follow with its whole past is stored as an imported follow from the start is.

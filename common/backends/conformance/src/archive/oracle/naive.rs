@@ -100,7 +100,8 @@ impl Naive {
         let others = self.held.iter().filter(|((who, whom), _)| *whom == author && who != whom);
         let followers = others.filter(|(_, held)| held.on()).count() as u64;
         let class = self.outboxes.get(&author).map_or(Class::Auto, |outbox| outbox.class);
-        Author { class, followers, head: self.head(author), everyone_since: self.everyone_since(author) }
+        let (head, everyone_since) = (self.head(author), self.everyone_since(author));
+        Author { class, followers, head, everyone_since, private: false }
     }
 
     /// The authors among these whom the reader follows, ascending.

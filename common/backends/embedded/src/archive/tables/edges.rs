@@ -5,6 +5,7 @@ use feedgate_common::accept::EdgeRow as Held;
 use feedgate_common::{Millis, OutboxSeq, UserNo};
 
 use super::{fields, table};
+use crate::codec::Code;
 
 table! {
     /// The edges by reader, then author.
@@ -18,7 +19,7 @@ pub(crate) struct EdgeRow {
     pub(crate) held: Held,
     /// When the oldest change that is not yet in the inboxes was accepted. Mirrors [`super::Due`].
     pub(crate) due: Option<Millis>,
-    /// The place of the follow in the lists; 0 if the reader does not follow.
+    /// The place of the follow in the lists, or of the request in the list of requests; 0 if there is neither.
     pub(crate) listed: u64,
     /// Whether all changes that are not yet in the inboxes were imported: then nobody is told of them.
     pub(crate) quiet: bool,
@@ -31,5 +32,26 @@ impl EdgeRow {
     }
 }
 
-fields!(Held { follows, shields, generation, from, past });
 fields!(EdgeRow { held, due, listed, quiet });
+
+/// The first byte: bit 0 if the reader follows, bit 1 if it asks to. Versions without requests know the first bit
+/// alone.
+impl Code for Held {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.follows) | u8::from(self.asked) << 1);
+        self.shields.put(out);
+        self.generation.put(out);
+        self.from.put(out);
+        self.past.put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let stands = u8::take(from)?;
+        if stands > 2 {
+            return None;
+        }
+        let (follows, asked) = (stands == 1, stands == 2);
+        let (shields, generation) = (Code::take(from)?, Code::take(from)?);
+        Some(Self { follows, asked, shields, generation, from: Code::take(from)?, past: Code::take(from)? })
+    }
+}

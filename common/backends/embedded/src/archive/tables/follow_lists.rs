@@ -1,4 +1,4 @@
-//! Follows in the order in which they began, whatever shields are up: the lists that users see.
+//! Follows in the order in which they began, whatever shields are up, and requests to follow: the lists that users see.
 
 use feedgate_common::{Millis, UserNo};
 
@@ -14,7 +14,12 @@ table! {
     FollowerList: b'h', Archive, (UserNo, u64) => FollowLine
 }
 
-/// The user on the other side of a follow or shield, and since when.
+table! {
+    /// The readers who have asked to follow an author and have no answer yet.
+    RequestList: b'~', Archive, (UserNo, u64) => FollowLine
+}
+
+/// The user on the other side of a follow, request or shield, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FollowLine {
     pub(crate) user: UserNo,

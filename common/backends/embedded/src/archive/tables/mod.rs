@@ -6,6 +6,7 @@
 //!   names, users                          name ↔ number
 //!   authors                               author                    → outbox head, outstanding push, class, followers
 //!   everyones                             author                    → since where everyone follows
+//!   privates                              author                    → that the author is private
 //!   records                               author, seq               → the outbox
 //!   feeds                                 name                      → number of a named feed
 //!   adds                                  author, feed, seq         → the outbox's adds, each with what deleted it
@@ -22,6 +23,7 @@
 //!   edges                                 reader, author            → follow, shields, generation, from
 //!   followers                             author, bucket, reader    → the edge as a push step needs it
 //!   following_list, follower_list         user, number              → the other side, by follow time
+//!   request_list                          author, number            → who has asked to follow, by time
 //!   shields_up, shield_list               user, shield, …           → the other side; by time
 //!   due                                   time, event               → outstanding events, oldest first
 //!   due_edges                             reader, author            → those of them that are edges
@@ -84,6 +86,7 @@ mod lines;
 mod own_posts;
 mod people;
 mod pins;
+mod privates;
 mod pulls;
 mod push;
 mod rankings;
@@ -112,7 +115,7 @@ pub(crate) use edges::{EdgeRow, Edges};
 pub(crate) use erasures::{ErasureRow, Erasures, OpenErasures};
 pub(crate) use everyones::Everyones;
 pub(crate) use feeds::Feeds;
-pub(crate) use follow_lists::{FollowLine, FollowerList, FollowingList};
+pub(crate) use follow_lists::{FollowLine, FollowerList, FollowingList, RequestList};
 pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
@@ -121,6 +124,7 @@ pub(crate) use lines::{LineGroups, LineRow, Lines, LinesOf, MemberKeys, MemberRo
 pub(crate) use own_posts::{OwnPosts, OwnPostsRow, Sent};
 pub(crate) use people::{People, PersonRow};
 pub(crate) use pins::{Pins, PinsRow};
+pub(crate) use privates::Privates;
 pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use push::{
     FeedList, PushDead, PushDeadRow, PushDeviceRow, PushDevices, PushDue, PushNotices, PushNumber, PushReaders,
@@ -243,6 +247,8 @@ mod tests {
             RepostCounts::TAG,
             RepostsKnown::TAG,
             Versions::TAG,
+            Privates::TAG,
+            RequestList::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();
@@ -258,7 +264,7 @@ mod tests {
             due: Option<i64>,
         ) {
             let (shields, past) = (Shields(shields), (!quiet).then_some(head));
-            let held = feedgate_common::accept::EdgeRow { follows, shields, generation: head, from: followers, past };
+            let held = feedgate_common::accept::EdgeRow { follows, asked: quiet && !follows, shields, generation: head, from: followers, past };
             let edge = EdgeRow { held, due, listed, quiet };
             prop_assert_eq!(value_of(&bytes_of(&edge)), Some(edge));
             let class = feedgate_common::change::Class::Pull;

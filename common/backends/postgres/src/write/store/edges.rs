@@ -1,4 +1,4 @@
-//! Stores edges, the followers counts of authors, and shields.
+//! Stores edges, the followers counts of authors, shields, and which authors are private.
 
 use sqlx::PgConnection;
 
@@ -28,20 +28,22 @@ changed AS (
     SELECT reader, author, bucket, is_on, generation, from_seq, coalesce(since, 0) AS since, due,
            CASE WHEN since IS NULL THEN 0 ELSE ",
     listed_at!(),
-    " END AS listed, shields, held_back, quiet, past_seq
+    " END AS listed, shields, held_back, quiet, past_seq, asked
     FROM unnest($3::integer[], $4::integer[], $5::smallint[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[],
-                $10::bigint[], $11::smallint[], $12::boolean[], $13::boolean[], $14::bigint[])
-        AS n(reader, author, bucket, is_on, generation, from_seq, since, due, shields, held_back, quiet, past_seq)
+                $10::bigint[], $11::smallint[], $12::boolean[], $13::boolean[], $14::bigint[], $15::boolean[])
+        AS n(reader, author, bucket, is_on, generation, from_seq, since, due, shields, held_back, quiet, past_seq,
+             asked)
 ),
 own AS (
     UPDATE authors a SET own_edge = c.is_on OR c.held_back FROM changed c
     WHERE c.reader = c.author AND a.author = c.author
 )
-INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed, shields, held_back, quiet, past_seq)
+INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed, shields, held_back, quiet,
+                        past_seq, asked)
 SELECT * FROM changed ORDER BY reader, author
 ON CONFLICT (reader, author) DO UPDATE
 SET is_on = excluded.is_on, generation = excluded.generation, from_seq = excluded.from_seq,
-    past_seq = excluded.past_seq,
+    past_seq = excluded.past_seq, asked = excluded.asked,
     listed = CASE WHEN excluded.listed = 0 THEN e.listed ELSE excluded.listed END,
     since = CASE WHEN excluded.listed = 0 THEN e.since ELSE excluded.since END,
     due = coalesce(e.due, excluded.due), shields = excluded.shields, held_back = excluded.held_back,
@@ -71,6 +73,11 @@ FROM unnest($4::integer[], $5::smallint[], $6::integer[], $7::bigint[]) AS n(own
 ON CONFLICT (owner, kind, other) DO UPDATE SET since = excluded.since, listed = excluded.listed"
 );
 
+/// The rows of the authors are locked before.
+const PRIVATE: &str = "
+UPDATE authors a SET private = n.private FROM unnest($1::integer[], $2::boolean[]) AS n(author, private)
+WHERE a.author = n.author";
+
 pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, buckets: u16) -> sqlx::Result<()> {
     if !batch.edges.is_empty() {
         change_edges(connection, batch, buckets).await?;
@@ -84,7 +91,15 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, bucket
             .await?;
     }
     if !batch.shields.is_empty() {
-        shield(connection, batch).await?;
+        shield(&mut *connection, batch).await?;
+    }
+    if !batch.privates.is_empty() {
+        let privates: Vec<_> = batch.privates.iter().collect();
+        sqlx::query(PRIVATE)
+            .bind(column(&privates, |(author, _)| rows::user(**author)))
+            .bind(column(&privates, |(_, private)| **private))
+            .execute(connection)
+            .await?;
     }
     Ok(())
 }
@@ -111,6 +126,7 @@ async fn change_edges(connection: &mut PgConnection, batch: &Batch<'_>, buckets:
         .bind(column(&edges, |(.., held, _)| held.follows && !held.edge().on))
         .bind(column(&edges, |(.., change)| change.quiet))
         .bind(column(&edges, |(.., held, _)| held.past.map(rows::count)))
+        .bind(column(&edges, |(.., held, _)| held.asked))
         .execute(connection)
         .await?;
     Ok(())
