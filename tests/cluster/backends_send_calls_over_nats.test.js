@@ -47,6 +47,31 @@ test("what a backend puts into NATS reaches a phone as if it came by HTTP", asyn
   assert.deepEqual(await bus.refused(), []);
 });
 
+test("what surrounds items is put into NATS too, and a reaction does not overtake its item", async (t) => {
+  const cluster = await Cluster.start(t, { config: `${OPEN}[feeds.picks]\nranked = true\n` });
+  const bus = await Bus.open(t, cluster);
+  const fans = numbers(20);
+  const sent = fans.flatMap((n) => [
+    ["publish", { author: `author-${n}`, body: { text: n }, foreign_id: `post/${n}` }],
+    ...fans.map((fan) => [`react.foreign:post/${n}.like.fan-${fan}`]),
+    [`comment.foreign:post/${n}`, { author: "fan-1", body: { text: `on ${n}` } }],
+    [`unreact.foreign:post/${n}.like.fan-20`],
+  ]);
+  await Promise.all(sent.map(([subject, body]) => bus.put(subject, body)));
+  await bus.settled();
+  assert.deepEqual(await bus.refused(), [], "nothing came before the item that it names");
+  for (const n of fans) assert.deepEqual((await cluster.call("GET", `/v1/items/foreign:post/${n}`)).counts, { like: 19, comments: 1 }, n);
+
+  const phone = await Phone.open(t, cluster, "ann", { channel: "picks" });
+  await phone.subscribed();
+  const { id } = await cluster.call("GET", "/v1/items/foreign:post/1");
+  await bus.put("rank.ann.picks", [{ id, rank: 1 }]);
+  await phone.shows("the recommended item", (items) => items.length === 1 && items[0].id === id);
+  await bus.put("pin.author-1.foreign:post/1");
+  await bus.settled();
+  assert.equal((await cluster.call("GET", "/v1/users/author-1/outbox")).items[0].pinned, true);
+});
+
 test("the posts and edits of an author keep their order, and none is lost or doubled, when the gateway that takes them is killed", async (t) => {
   const cluster = await Cluster.start(t, { config: OPEN });
   const bus = await Bus.open(t, cluster);

@@ -1,7 +1,7 @@
 //! Calls of the HTTP API that backends send over a bus, as messages instead of requests.
 //!
 //! ```text
-//!   feed.in.<verb>…     kept ──▶ order: per author ──▶ carried out ──▶ accepted, or refused: feed.refused.<verb>…
+//!   feed.in.<verb>…     kept ──▶ order: per user and item ──▶ carried out ──▶ accepted, or refused: feed.refused.<verb>…
 //!   feed.call.<verb>…   not kept ────────────────────▶ carried out ──▶ the answer, to the reply subject
 //! ```
 //!
@@ -15,8 +15,9 @@ mod problem;
 pub use order::{Concerns, Order};
 pub use problem::{fitted, refused_operations};
 
+use Within::{Anybody, Body, Items, Nothing, Operations};
 use async_trait::async_trait;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// The header that makes a call happen once: the idempotency key of a publish, and of each operation of a batch.
 pub const KEY_HEADER: &str = "Nats-Msg-Id";
@@ -27,62 +28,84 @@ pub const VERSION_HEADER: &str = "If-Match";
 /// The most characters of a key. The operations of a batch have keys of their own: the key, `/` and their number.
 pub const KEY_MAX: usize = 250;
 
-/// What a call does.
+/// Whom a call concerns, besides the users and the item that its subject names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// Publishes an item: `POST /v1/items`.
-    Publish,
-    /// Publishes many items: `POST /v1/items/batch`.
-    Batch,
-    /// Gives an item another body: `PATCH /v1/items/{id}`.
-    Edit,
-    /// Deletes an item: `DELETE /v1/items/{id}`.
-    Delete,
-    /// Sets a follow: `PUT /v1/users/{user}/following/{author}`.
-    Follow,
-    /// Removes a follow: `DELETE /v1/users/{user}/following/{author}`.
-    Unfollow,
-    /// Changes many follows and shields: `POST /v1/follows/batch`.
-    Follows,
+pub(crate) enum Within {
+    /// Nobody else.
+    Nothing,
+    /// Those that its body names.
+    Body,
+    /// Those that each operation of its body names.
+    Operations,
+    /// The items of the list that is its body.
+    Items,
+    /// Nobody knows whom, as of an edit, which names no author.
+    Anybody,
 }
 
-impl Verb {
-    /// All verbs, with their words in subjects and the names of the tokens that follow.
-    pub const ALL: [(Self, &'static str, &'static [&'static str]); 7] = [
-        (Self::Publish, "publish", &[]),
-        (Self::Batch, "batch", &[]),
-        (Self::Edit, "edit", &["item"]),
-        (Self::Delete, "delete", &["item"]),
-        (Self::Follow, "follow", &["user", "author"]),
-        (Self::Unfollow, "unfollow", &["user", "author"]),
-        (Self::Follows, "follows", &[]),
-    ];
-
-    /// The method of the request that the call stands for.
-    pub fn method(self) -> &'static str {
-        match self {
-            Self::Publish | Self::Batch | Self::Follows => "POST",
-            Self::Edit => "PATCH",
-            Self::Follow => "PUT",
-            Self::Delete | Self::Unfollow => "DELETE",
-        }
-    }
-
+/// A kind of call: how subjects name it, and the request that it stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Verb {
+    /// The word in subjects.
+    pub word: &'static str,
+    /// The method of the request.
+    pub method: &'static str,
+    /// The path of the request. The tokens of the subject stand for what is in braces.
+    path: &'static str,
     /// Whether the request has a body.
-    pub fn has_body(self) -> bool {
-        matches!(self, Self::Publish | Self::Batch | Self::Follows | Self::Edit)
+    pub has_body: bool,
+    within: Within,
+}
+
+const fn verb(word: &'static str, method: &'static str, path: &'static str, has_body: bool, within: Within) -> Verb {
+    Verb { word, method, path, has_body, within }
+}
+
+/// All kinds of calls.
+pub static VERBS: [Verb; 22] = [
+    verb("publish", "POST", "/v1/items", true, Body),
+    verb("batch", "POST", "/v1/items/batch", true, Operations),
+    verb("edit", "PATCH", "/v1/items/{item}", true, Anybody),
+    verb("delete", "DELETE", "/v1/items/{item}", false, Anybody),
+    verb("follow", "PUT", "/v1/users/{user}/following/{author}", false, Nothing),
+    verb("unfollow", "DELETE", "/v1/users/{user}/following/{author}", false, Nothing),
+    verb("follows", "POST", "/v1/follows/batch", true, Operations),
+    verb("accept", "PUT", "/v1/users/{user}/followers/{reader}", false, Nothing),
+    verb("refuse", "DELETE", "/v1/users/{user}/requests/{reader}", false, Nothing),
+    verb("classify", "PUT", "/v1/authors/{author}", true, Nothing),
+    verb("person", "PUT", "/v1/users/{user}", true, Nothing),
+    verb("people", "POST", "/v1/people/batch", true, Operations),
+    verb("lists", "POST", "/v1/lists/batch", true, Operations),
+    verb("react", "PUT", "/v1/items/{item}/reactions/{kind}/{user}", false, Nothing),
+    verb("unreact", "DELETE", "/v1/items/{item}/reactions/{kind}/{user}", false, Nothing),
+    verb("reactions", "POST", "/v1/reactions/batch", true, Operations),
+    verb("comment", "POST", "/v1/items/{item}/comments", true, Body),
+    verb("comment_edit", "PATCH", "/v1/items/{item}/comments/{comment}", true, Anybody),
+    verb("comment_delete", "DELETE", "/v1/items/{item}/comments/{comment}", false, Anybody),
+    verb("pin", "PUT", "/v1/users/{user}/pins/{item}", false, Nothing),
+    verb("unpin", "DELETE", "/v1/users/{user}/pins/{item}", false, Nothing),
+    verb("rank", "PUT", "/v1/users/{user}/feeds/{feed}/ranking", true, Items),
+];
+
+impl Verb {
+    /// The names of the tokens behind the word, in their order.
+    fn tokens(&self) -> Vec<&'static str> {
+        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect()
     }
 
-    /// The path of the request, with these segments.
-    fn path(self, segments: &[String]) -> String {
-        match (self, segments) {
-            (Self::Publish, _) => "/v1/items".to_owned(),
-            (Self::Batch, _) => "/v1/items/batch".to_owned(),
-            (Self::Follows, _) => "/v1/follows/batch".to_owned(),
-            (Self::Edit | Self::Delete, [item, ..]) => format!("/v1/items/{item}"),
-            (_, [user, author, ..]) => format!("/v1/users/{user}/following/{author}"),
-            _ => unreachable!("the subject was read, so it has its tokens"),
-        }
+    /// The path of the request, with these segments for the tokens.
+    fn path_with(&self, segments: &[String]) -> String {
+        let mut segments = segments.iter();
+        let parts = self.path.split('/').map(|part| match part.starts_with('{') {
+            true => segments.next().map_or(part, String::as_str),
+            false => part,
+        });
+        parts.collect::<Vec<_>>().join("/")
+    }
+
+    /// Whether the call changes or deletes what has a version, so that `If-Match` may name that.
+    fn takes_version(&self) -> bool {
+        matches!(self.word, "edit" | "delete" | "comment_edit" | "comment_delete")
     }
 }
 
@@ -90,9 +113,11 @@ impl Verb {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// What the call does.
-    pub verb: Verb,
+    pub verb: &'static Verb,
     /// The path of the request that it stands for, percent-encoded.
     pub path: String,
+    /// The tokens of the subject behind the word of the call, decoded.
+    pub tokens: Vec<String>,
     /// The idempotency key, of 1 to [`KEY_MAX`] visible ASCII characters.
     pub key: Option<String>,
     /// What the item's version must be, as `If-Match` has it.
@@ -151,29 +176,32 @@ pub trait Backend: Send + Sync + 'static {
 /// What is wrong with the subject or with a header. The body is not looked at.
 pub fn read(subject: &str, header: impl Fn(&str) -> Option<String>, body: Vec<u8>) -> Result<Call, Wrong> {
     let (word, rest) = subject.split_once('.').map_or((subject, None), |(word, rest)| (word, Some(rest)));
-    let verb = Verb::ALL.into_iter().find(|(_, known, _)| *known == word);
-    let (verb, _, names) = verb.ok_or_else(|| Wrong::Subject(subjects(word)))?;
+    let verb = VERBS.iter().find(|verb| verb.word == word).ok_or_else(|| Wrong::Subject(subjects(word)))?;
     let segments: Vec<String> = rest.into_iter().flat_map(|rest| rest.split('.')).map(segment).collect();
-    if segments.len() != names.len() {
-        return Err(Wrong::Subject(tokens(word, names, segments.len())));
+    if segments.len() != verb.tokens().len() {
+        return Err(Wrong::Subject(tokens(verb, segments.len())));
     }
     let key = header(KEY_HEADER).map(|key| checked(&key).map(|()| key)).transpose()?;
     let if_match = header(VERSION_HEADER);
-    if if_match.is_some() && !matches!(verb, Verb::Edit | Verb::Delete) {
-        let detail = format!("{VERSION_HEADER} is for edit and delete; {word} takes none");
+    if if_match.is_some() && !verb.takes_version() {
+        let versioned: Vec<&str> = VERBS.iter().filter(|verb| verb.takes_version()).map(|verb| verb.word).collect();
+        let detail = format!("{VERSION_HEADER} is for {}; {word} takes none", versioned.join(", "));
         return Err(Wrong::Header(VERSION_HEADER, detail));
     }
-    Ok(Call { verb, path: verb.path(&segments), key, if_match, body })
+    let path = verb.path_with(&segments);
+    let tokens = segments.iter().map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned()).collect();
+    Ok(Call { verb, path, tokens, key, if_match, body })
 }
 
 fn subjects(word: &str) -> String {
-    let known: Vec<&str> = Verb::ALL.iter().map(|(_, word, _)| *word).collect();
+    let known: Vec<&str> = VERBS.iter().map(|verb| verb.word).collect();
     let word: String = word.chars().take(64).collect();
     format!("there is no call {word:?}; the third token of the subject is one of {}", known.join(", "))
 }
 
-fn tokens(word: &str, names: &[&str], has: usize) -> String {
-    let right: String = names.iter().map(|name| format!(".<{name}>")).collect();
+fn tokens(verb: &Verb, has: usize) -> String {
+    let word = verb.word;
+    let right: String = verb.tokens().iter().map(|name| format!(".<{name}>")).collect();
     format!(
         "the subject must end in {word}{right}, this one has {has} tokens after {word:?}; a dot within a name is %2E"
     )
@@ -235,16 +263,34 @@ mod tests {
             ("delete.foreign:a/b?c#ä", "DELETE /v1/items/foreign:a%2Fb%3Fc%23%C3%A4"),
             ("follow.bob.ann%2Esmith", "PUT /v1/users/bob/following/ann%2Esmith"),
             ("unfollow.bob.ann", "DELETE /v1/users/bob/following/ann"),
+            ("accept.ann.bob", "PUT /v1/users/ann/followers/bob"),
+            ("refuse.ann.bob", "DELETE /v1/users/ann/requests/bob"),
+            ("classify.ann", "PUT /v1/authors/ann"),
+            ("person.ann", "PUT /v1/users/ann"),
+            ("people", "POST /v1/people/batch"),
+            ("lists", "POST /v1/lists/batch"),
+            ("react.7.like.bob", "PUT /v1/items/7/reactions/like/bob"),
+            ("unreact.foreign:a/b.like.bob", "DELETE /v1/items/foreign:a%2Fb/reactions/like/bob"),
+            ("reactions", "POST /v1/reactions/batch"),
+            ("comment.7", "POST /v1/items/7/comments"),
+            ("comment_edit.7.8", "PATCH /v1/items/7/comments/8"),
+            ("comment_delete.7.8", "DELETE /v1/items/7/comments/8"),
+            ("pin.ann.7", "PUT /v1/users/ann/pins/7"),
+            ("unpin.ann.7", "DELETE /v1/users/ann/pins/7"),
+            ("rank.ann.picks", "PUT /v1/users/ann/feeds/picks/ranking"),
         ] {
             let call = of(subject).unwrap();
-            assert_eq!(format!("{} {}", call.verb.method(), call.path), request);
+            assert_eq!(format!("{} {}", call.verb.method, call.path), request);
         }
     }
 
     #[test]
     fn a_subject_that_is_no_call_is_refused_with_what_would_be_right() {
         for (subject, right) in [
-            ("post", "one of publish, batch, edit, delete, follow, unfollow, follows"),
+            (
+                "post",
+                "one of publish, batch, edit, delete, follow, unfollow, follows, accept, refuse, classify, person",
+            ),
             ("publish.ann", "must end in publish, this one has 1 tokens"),
             ("edit", "must end in edit.<item>"),
             ("follow.bob.ann.smith", "follow.<user>.<author>, this one has 3 tokens"),
@@ -264,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_edit_and_a_delete_take_a_version() {
+    fn only_edits_and_deletes_take_a_version() {
         let with = |subject| read(subject, |name| (name == VERSION_HEADER).then(|| "\"1\"".to_owned()), vec![]);
         assert_eq!(with("edit.7").unwrap().if_match.as_deref(), Some("\"1\""));
         assert!(with("delete.7").is_ok());

@@ -1,33 +1,49 @@
-//! Which of the calls that wait may begin: calls that concern one user are carried out one after the other, in the order
-//! in which they came; others at the same time.
+//! Which of the calls that wait may begin: calls that concern one user or one item are carried out one after the other, in
+//! the order in which they came; others at the same time.
 //!
-//! An edit or a delete names an item, not its author. So it waits for all calls before it, and all calls after it wait
-//! for it.
+//! An edit or a delete names an item, not its author, and may name it by another of its keys than the publish before it
+//! does. So it waits for all calls before it, and all calls after it wait for it.
 //!
-//! Invariant: a call begins only when no earlier call that is not [done](Order::done) concerns one of its users.
+//! Invariant: a call begins only when no earlier call that is not [done](Order::done) concerns what it concerns.
 
 use std::collections::{HashSet, VecDeque};
 
-use percent_encoding::percent_decode_str;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Verb};
+use super::{Call, Within};
 
-/// Whom a call concerns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Concerns {
-    /// These users, by their names.
-    Users(Vec<String>),
-    /// Nobody knows which users, so maybe any of them.
-    Everybody,
+/// A user or an item that a call concerns.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Concern {
+    /// A user, by its name.
+    User(String),
+    /// An item, as the call names it: an id, or `foreign:` and the foreign id.
+    Item(String),
 }
 
-/// The names in a body that say whom it concerns. Other fields are for the HTTP API.
+/// What a call concerns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Concerns {
+    /// These users and items.
+    These(Vec<Concern>),
+    /// Nobody knows what, so maybe anything.
+    Anything,
+}
+
+/// The users and items that a body, or an operation of it, names. Other fields are for the HTTP API.
 #[derive(Deserialize)]
 struct Named {
     author: Option<String>,
     user: Option<String>,
     other: Option<String>,
+    member: Option<String>,
+    item: Option<String>,
+    #[serde(default)]
+    id: Value,
+    #[serde(default, rename = "ref")]
+    original: Value,
+    foreign_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -36,30 +52,44 @@ struct Many {
 }
 
 impl Named {
-    fn names(self) -> impl Iterator<Item = String> {
-        [self.author, self.user, self.other].into_iter().flatten()
+    fn concerns(self) -> impl Iterator<Item = Concern> {
+        let users = [self.author, self.user, self.other, self.member].into_iter().flatten().map(Concern::User);
+        let foreign = self.foreign_id.map(|foreign| Concern::Item(format!("foreign:{foreign}")));
+        let items = [self.id, self.original].iter().filter_map(item).collect::<Vec<_>>();
+        users.chain(items).chain(self.item.map(Concern::Item)).chain(foreign)
+    }
+}
+
+/// The item with this id, which is a string or a number.
+fn item(id: &Value) -> Option<Concern> {
+    match id {
+        Value::String(id) => Some(Concern::Item(id.clone())),
+        Value::Number(id) => Some(Concern::Item(id.to_string())),
+        _ => None,
     }
 }
 
 impl Concerns {
-    /// Whom this call concerns. A call whose users cannot be read concerns everybody.
+    /// What this call concerns. A call whose body cannot be read concerns anything.
     pub fn of(call: &Call) -> Self {
-        let users = match call.verb {
-            Verb::Publish => serde_json::from_slice(&call.body).map(|named: Named| named.names().collect()),
-            Verb::Batch | Verb::Follows => serde_json::from_slice(&call.body)
-                .map(|many: Many| many.ops.into_iter().flat_map(Named::names).collect()),
-            Verb::Follow | Verb::Unfollow => Ok(segments(&call.path)),
-            Verb::Edit | Verb::Delete => return Self::Everybody,
+        let body = &call.body;
+        let within: serde_json::Result<Vec<Concern>> = match call.verb.within {
+            Within::Nothing => Ok(vec![]),
+            Within::Body => serde_json::from_slice(body).map(|named: Named| named.concerns().collect()),
+            Within::Operations => {
+                serde_json::from_slice(body).map(|many: Many| many.ops.into_iter().flat_map(Named::concerns).collect())
+            }
+            Within::Items => serde_json::from_slice(body)
+                .map(|many: Vec<Named>| many.into_iter().flat_map(Named::concerns).collect()),
+            Within::Anybody => return Self::Anything,
         };
-        users.map_or(Self::Everybody, Self::Users)
+        let tokens = call.verb.tokens().into_iter().zip(&call.tokens).filter_map(|(name, token)| match name {
+            "user" | "author" | "reader" => Some(Concern::User(token.clone())),
+            "item" => Some(Concern::Item(token.clone())),
+            _ => None,
+        });
+        within.map_or(Self::Anything, |within| Self::These(tokens.chain(within).collect()))
     }
-}
-
-/// The names of the user and the author in `/v1/users/{user}/following/{author}`, as [`Named`] has them.
-fn segments(path: &str) -> Vec<String> {
-    let names = path.strip_prefix("/v1/users/").and_then(|rest| rest.split_once("/following/"));
-    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    names.map(|(user, author)| vec![decoded(user), decoded(author)]).unwrap_or_default()
 }
 
 struct Entry {
@@ -80,22 +110,22 @@ impl Order {
 
     /// The next call that may begin, if there is one. It counts as begun from now on.
     pub fn begin(&mut self) -> Option<u64> {
-        let mut before: HashSet<&str> = HashSet::new();
+        let mut before: HashSet<&Concern> = HashSet::new();
         let mut free = None;
         for (at, entry) in self.0.iter().enumerate() {
             match &entry.concerns {
-                Concerns::Everybody => {
+                Concerns::Anything => {
                     if at == 0 && !entry.begun {
                         free = Some(at);
                     }
                     break;
                 }
-                Concerns::Users(users) => {
-                    if !entry.begun && !users.iter().any(|user| before.contains(&**user)) {
+                Concerns::These(these) => {
+                    if !entry.begun && !these.iter().any(|one| before.contains(one)) {
                         free = Some(at);
                         break;
                     }
-                    before.extend(users.iter().map(|user| &**user));
+                    before.extend(these);
                 }
             }
         }
@@ -114,25 +144,64 @@ impl Order {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::read;
     use super::*;
 
-    fn call(verb: Verb, path: &str, body: &str) -> Call {
-        Call { verb, path: path.to_owned(), key: None, if_match: None, body: body.into() }
+    fn call(subject: &str, body: &str) -> Call {
+        read(subject, |_| None, body.into()).unwrap()
     }
 
     fn users(names: &[&str]) -> Concerns {
-        Concerns::Users(names.iter().map(|name| (*name).to_owned()).collect())
+        Concerns::These(names.iter().map(|name| Concern::User((*name).to_owned())).collect())
     }
 
     #[test]
-    fn a_call_concerns_the_users_that_it_names() {
-        let of = |verb, path: &str, body: &str| Concerns::of(&call(verb, path, body));
-        assert_eq!(of(Verb::Publish, "", r#"{"author":"ann","body":{"author":"x"}}"#), users(&["ann"]));
-        assert_eq!(of(Verb::Batch, "", r#"{"ops":[{"author":"ann"},{"author":"bob"}]}"#), users(&["ann", "bob"]));
-        assert_eq!(of(Verb::Follows, "", r#"{"ops":[{"op":"mute","user":"a","other":"b"}]}"#), users(&["a", "b"]));
-        assert_eq!(of(Verb::Follow, "/v1/users/b%2Eob/following/ann", ""), users(&["b.ob", "ann"]));
-        assert_eq!(of(Verb::Edit, "/v1/items/7", "{}"), Concerns::Everybody);
-        assert_eq!(of(Verb::Publish, "", "no JSON"), Concerns::Everybody);
+    fn a_call_concerns_the_users_and_items_that_it_names() {
+        let of = |subject, body: &str| Concerns::of(&call(subject, body));
+        let and = |names: &[&str], items: &[&str]| match users(names) {
+            Concerns::These(users) => Concerns::These(
+                users.into_iter().chain(items.iter().map(|item| Concern::Item((*item).to_owned()))).collect(),
+            ),
+            Concerns::Anything => Concerns::Anything,
+        };
+        assert_eq!(of("publish", r#"{"author":"ann","body":{"author":"x"}}"#), users(&["ann"]));
+        let named = r#"{"author":"ann","id":"7","ref":6,"foreign_id":"post/1","body":1}"#;
+        assert_eq!(of("publish", named), and(&["ann"], &["7", "6", "foreign:post/1"]));
+        assert_eq!(of("batch", r#"{"ops":[{"author":"ann"},{"author":"bob"}]}"#), users(&["ann", "bob"]));
+        assert_eq!(of("follows", r#"{"ops":[{"op":"mute","user":"a","other":"b"}]}"#), users(&["a", "b"]));
+        assert_eq!(of("lists", r#"{"ops":[{"op":"add","user":"a","list":"l","member":"b"}]}"#), users(&["a", "b"]));
+        assert_eq!(of("follow.b%2Eob.ann", ""), users(&["b.ob", "ann"]));
+        assert_eq!(of("accept.ann.bob", ""), users(&["ann", "bob"]));
+        let reaction = of("react.foreign:post/1.like.bob", "");
+        assert_eq!(
+            reaction,
+            Concerns::These(vec![Concern::Item("foreign:post/1".into()), Concern::User("bob".into())])
+        );
+        let likes = of("reactions", r#"{"ops":[{"op":"add","item":"7","kind":"like","user":"bob"}]}"#);
+        assert_eq!(likes, and(&["bob"], &["7"]));
+        let ranking = of("rank.ann.picks", r#"[{"id":"7","rank":2},{"id":"8","rank":1}]"#);
+        assert_eq!(ranking, and(&["ann"], &["7", "8"]));
+        for (subject, body) in [("edit.7", "{}"), ("comment_delete.7.8", ""), ("publish", "no JSON"), ("people", "{}")]
+        {
+            assert_eq!(of(subject, body), Concerns::Anything, "{subject}");
+        }
+    }
+
+    #[test]
+    fn a_reaction_waits_for_the_publish_of_its_item_and_for_no_other() {
+        let mut order = Order::default();
+        let calls = [
+            call("publish", r#"{"author":"ann","foreign_id":"1","body":1}"#),
+            call("react.foreign:1.like.bob", ""),
+            call("react.foreign:2.like.cid", ""),
+            call("unreact.foreign:2.like.cid", ""),
+        ];
+        calls.iter().zip(0..).for_each(|(call, id)| order.push(id, Concerns::of(call)));
+        assert_eq!([order.begin(), order.begin(), order.begin()], [Some(0), Some(2), None]);
+        order.done(0);
+        assert_eq!([order.begin(), order.begin()], [Some(1), None]);
+        order.done(2);
+        assert_eq!(order.begin(), Some(3));
     }
 
     #[test]
@@ -150,7 +219,7 @@ mod tests {
     fn an_edit_waits_for_all_before_it_and_holds_up_all_after_it() {
         let mut order = Order::default();
         order.push(1, users(&["ann"]));
-        order.push(2, Concerns::Everybody);
+        order.push(2, Concerns::Anything);
         order.push(3, users(&["bob"]));
         assert_eq!([order.begin(), order.begin()], [Some(1), None]);
         order.done(1);
@@ -168,8 +237,8 @@ mod tests {
         ) {
             let mut order = Order::default();
             for (id, named) in calls.iter().enumerate() {
-                let concerns = named.as_ref().map_or(Concerns::Everybody, |some| {
-                    Concerns::Users(some.iter().map(u8::to_string).collect())
+                let concerns = named.as_ref().map_or(Concerns::Anything, |some| {
+                    Concerns::These(some.iter().map(|user| Concern::User(user.to_string())).collect())
                 });
                 order.push(id as u64, concerns);
             }

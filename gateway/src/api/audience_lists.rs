@@ -138,12 +138,7 @@ impl Wanted {
 
 fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {
     let fields = Fields::of(op, at, &["op", "user", "list", "member"])?;
-    let what = fields.required("op")?;
-    let on = match &*what.string()? {
-        "add" => true,
-        "remove" => false,
-        other => return Err(what.refuse(format_args!("must be \"add\" or \"remove\", not {other:?}"))),
-    };
+    let on = batch::adds(&fields)?;
     let (user, list, whom) =
         (fields.required("user")?.name()?, fields.required("list")?.name()?, fields.required("member")?);
     let wanted = Wanted { user, list, member: whom.name()?, on };

@@ -7,6 +7,7 @@ use feedgate_common::archive::{Write, Written};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::fields::Fields;
 use super::payload::Payload;
 use super::problem::Problem;
 use super::writer::Writer;
@@ -48,6 +49,16 @@ pub(super) fn answer<R: Serialize>(results: impl Iterator<Item = Result<R, Probl
         Err(problem) => Outcome::Refused(problem),
     };
     Json(Results { results: results.map(outcome).collect() }).into_response()
+}
+
+/// Whether an operation adds something or removes it, as its field `op` says.
+pub(super) fn adds(op: &Fields<'_>) -> Result<bool, Problem> {
+    let what = op.required("op")?;
+    match &*what.string()? {
+        "add" => Ok(true),
+        "remove" => Ok(false),
+        other => Err(what.refuse(format_args!("must be \"add\" or \"remove\", not {other:?}"))),
+    }
 }
 
 /// The pointer to an operation.

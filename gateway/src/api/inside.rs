@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Response, header};
 use compact_str::{CompactString, format_compact};
-use feedgate_common::intake::{Answer, Backend, Call, Verb, Wrong};
+use feedgate_common::intake::{Answer, Backend, Call, Wrong};
 use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use hyper::service::Service;
@@ -76,7 +76,7 @@ impl Messages {
 impl Backend for Messages {
     async fn carry_out(&self, call: Call) -> Answer {
         let answer = self.send(of(&call)).await;
-        if answer.status == 412 && call.verb == Verb::Edit && self.is_done(&call).await {
+        if answer.status == 412 && call.verb.method == "PATCH" && self.is_done(&call).await {
             return self.send(request("GET", &call.path, Body::empty())).await;
         }
         answer
@@ -92,19 +92,19 @@ impl Backend for Messages {
 
 /// The request that a call stands for.
 fn of(call: &Call) -> Request<Body> {
-    let body = if call.verb.has_body() { Body::from(call.body.clone()) } else { Body::empty() };
-    let mut request = request(call.verb.method(), &call.path, body);
+    let body = if call.verb.has_body { Body::from(call.body.clone()) } else { Body::empty() };
+    let mut request = request(call.verb.method, &call.path, body);
     let headers = request.headers_mut();
     if let Some(version) = &call.if_match {
         // A value that no header can hold is none that an item has.
         headers.insert(header::IF_MATCH, HeaderValue::from_str(version).unwrap_or(HeaderValue::from_static("")));
     }
-    match (&call.key, call.verb) {
-        (Some(key), Verb::Publish) => {
+    match (&call.key, call.verb.word) {
+        (Some(key), "publish" | "comment") => {
             let key = HeaderValue::from_str(key).expect("a key is visible ASCII");
             headers.insert("idempotency-key", key);
         }
-        (Some(key), Verb::Batch) => drop(request.extensions_mut().insert(BatchKey(key.into()))),
+        (Some(key), "batch") => drop(request.extensions_mut().insert(BatchKey(key.into()))),
         _ => {}
     }
     request

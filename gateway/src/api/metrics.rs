@@ -127,7 +127,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             answers: Series::default(),
-            times: Series::new(Histogram::of_times),
+            times: Series::new(Histogram::of_times_of_many),
             problems: Series::default(),
             writes: Series::default(),
             accepting: Histogram::of_times(),

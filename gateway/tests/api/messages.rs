@@ -34,6 +34,50 @@ async fn a_message_does_what_its_request_does() {
 }
 
 #[tokio::test]
+async fn what_surrounds_an_item_comes_by_messages_too() {
+    let (server, _dir) = Server::start().await;
+    let done = async |subject: &str, body: &str| {
+        let answer = server.message(subject, &[], body).await;
+        assert!(answer.is_done(), "{subject}: {} {}", answer.status, json_of(&answer));
+        answer.status
+    };
+    done("publish", r#"{"author":"ann","body":1,"id":"7","foreign_id":"x/y"}"#).await;
+    done("react.foreign:x/y.like.bob", "").await;
+    done("react.7.like.cid", "").await;
+    done("unreact.7.like.cid", "").await;
+    let comment = async |key| {
+        let body = r#"{"author":"bob","body":"hi"}"#;
+        let answer = server.message("comment.7", &[("Nats-Msg-Id", key)], body).await;
+        (answer.status, json_of(&answer)["id"].as_str().unwrap().to_owned())
+    };
+    let (first, again, other) = (comment("one").await, comment("one").await, comment("two").await);
+    assert_eq!((first.0, again.0, &first.1), (201, 200, &again.1), "a key makes one comment");
+    done(&format!("comment_edit.7.{}", first.1), r#"{"body":"hello"}"#).await;
+    done(&format!("comment_delete.7.{}", other.1), "").await;
+    let item = server.get("/v1/items/7?viewer=bob").await.expect(200).json;
+    assert_eq!((&item["counts"], &item["own"]), (&json!({"like": 1, "comments": 1}), &json!(["like"])));
+    let comments = server.get("/v1/items/7/comments").await.expect(200).json;
+    assert_eq!(comments["comments"][0]["body"], json!("hello"));
+
+    done("person.ann", r#"{"name":"Ann","private":true}"#).await;
+    done("people", r#"{"ops":[{"user":"bob","name":"Bob"}]}"#).await;
+    assert_eq!(server.get("/v1/users/bob").await.expect(200).json["name"], json!("Bob"));
+    assert_eq!((done("follow.bob.ann", "").await, done("follow.cid.ann", "").await), (202, 202));
+    assert_eq!((done("accept.ann.bob", "").await, done("refuse.ann.cid", "").await), (204, 204));
+    let followers = server.get("/v1/users/ann/followers").await.expect(200).json;
+    assert_eq!(followers["users"].as_array().map(Vec::len), Some(1), "{followers}");
+    done("lists", r#"{"ops":[{"op":"add","user":"ann","list":"close","member":"bob"}]}"#).await;
+    done("pin.ann.7", "").await;
+    let pinned = async || server.get("/v1/users/ann/outbox").await.expect(200).json["items"][0]["pinned"].clone();
+    assert_eq!(pinned().await, json!(true));
+    done("unpin.ann.7", "").await;
+    assert_eq!(pinned().await, Value::Null);
+    done("classify.ann", r#"{"class":"pull"}"#).await;
+    assert_eq!(server.get("/v1/authors/ann").await.expect(200).json["class"], json!("pull"));
+    server.close().await;
+}
+
+#[tokio::test]
 async fn a_message_is_refused_with_the_problem_of_its_request() {
     let (server, _dir) = Server::start().await;
     for (subject, request, body) in [
@@ -46,6 +90,12 @@ async fn a_message_is_refused_with_the_problem_of_its_request() {
         ("delete.foreign:", "DELETE /v1/items/foreign:", ""),
         ("follow.a%20b.ann", "PUT /v1/users/a%20b/following/ann", ""),
         ("follows", "POST /v1/follows/batch", r#"{"ops":[{}],"x":1}"#),
+        ("react.7.like.bob", "PUT /v1/items/7/reactions/like/bob", ""),
+        ("comment.7", "POST /v1/items/7/comments", r#"{"author":"bob","body":1}"#),
+        ("pin.ann.7", "PUT /v1/users/ann/pins/7", ""),
+        ("rank.ann.picks", "PUT /v1/users/ann/feeds/picks/ranking", r#"[{"id":"7","rank":1}]"#),
+        ("accept.ann.bob", "PUT /v1/users/ann/followers/bob", ""),
+        ("lists", "POST /v1/lists/batch", r#"{"ops":[]}"#),
     ] {
         let (message, request) = (server.message(subject, &[], body).await, server.call(request, Some(body)).await);
         assert!(message.status >= 400, "{subject}");

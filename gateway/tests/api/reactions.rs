@@ -35,6 +35,43 @@ async fn s1_a_reaction_counts_once_and_every_answer_says_what_is_so_now() {
 }
 
 #[tokio::test]
+async fn s1_many_reactions_come_in_one_call_and_a_bad_one_stops_no_other() {
+    let (server, _dir, id) = start().await;
+    let named = json!({"author": "ann", "body": 1, "foreign_id": "post/1"});
+    server.post("/v1/items", named).await.expect(201);
+    let op = |op: &str, item: &str, user: &str| json!({"op": op, "item": item, "kind": "like", "user": user});
+    let send = async |ops: Value| {
+        let answer = server.post("/v1/reactions/batch", json!({"ops": ops})).await.expect(200).json;
+        answer["results"].as_array().unwrap().clone()
+    };
+    let counts =
+        async |which: &str| server.get(&format!("/v1/items/{which}")).await.expect(200).json["counts"]["like"].clone();
+    let results = send(json!([
+        op("add", &id, "bob"),
+        op("add", "foreign:post/1", "bob"),
+        op("add", "foreign:post/1", "cid"),
+        op("add", &id, "dee"),
+        op("remove", &id, "dee"),
+        op("add", "12345", "bob"),
+        op("add", "foreign:nothing", "bob"),
+        op("like", &id, "bob"),
+        op("add", &id, "b b"),
+    ]))
+    .await;
+    let statuses: Vec<&Value> = results.iter().map(|result| &result["status"]).collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 404, 404, 422, 422]);
+    assert_eq!((&results[5]["pointer"], &results[8]["pointer"]), (&json!("/ops/5"), &json!("/ops/8/user")));
+    assert!(results[7]["detail"].as_str().unwrap().contains(r#"must be "add" or "remove""#), "{}", results[7]);
+    assert_eq!((counts(&id).await, counts("foreign:post%2F1").await), (json!(1), json!(2)), "the last of two counts");
+    send(json!([op("remove", "foreign:post/1", "cid"), op("remove", "foreign:post/1", "nobody")])).await;
+    send(json!([op("add", &id, "bob")])).await;
+    assert_eq!((counts(&id).await, counts("foreign:post%2F1").await), (json!(1), json!(1)), "a repeat changes nothing");
+    server.post("/v1/reactions/batch", json!({"ops": []})).await.expect(422);
+    server.send(request("POST /v1/reactions/batch", Some(&server.token("bob")), Some("{}"))).await.expect(403);
+    server.close().await;
+}
+
+#[tokio::test]
 async fn s2_what_a_reader_did_shows_in_the_next_answer_to_that_reader_and_to_no_other() {
     let (server, _dir, id) = start().await;
     server.follow("cid", "ann").await;

@@ -13,6 +13,9 @@
 //! An author sees all of its own posts, of any audience, while it was said that they stand in its feed. It does not
 //! follow itself, whatever its class.
 //!
+//! Of an author who is private, a follow is a request. It shows nothing until the author accepts it; then the reader
+//! follows from that moment on. A block ends it, and lets none begin.
+//!
 //! A reader sees an author whom they follow while no shield is up between them. A reader who has never followed,
 //! unfollowed or shielded an author whom everyone follows, follows the author since everyone does, without any
 //! backfill.
@@ -65,6 +68,8 @@ impl Stand {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Edge {
     follows: bool,
+    /// The reader has asked a private author, who has not answered.
+    asked: bool,
     /// The shields that are up, each with the user who put it up.
     shields: BTreeSet<(User, Shield)>,
     /// Since when the reader sees the author, the last time that this began.
@@ -76,6 +81,10 @@ struct Edge {
 impl Edge {
     fn sees(&self) -> bool {
         self.follows && self.shields.is_empty()
+    }
+
+    fn blocks(&self) -> bool {
+        self.shields.iter().any(|(_, shield)| *shield == Shield::Block)
     }
 }
 
@@ -94,6 +103,8 @@ pub struct Oracle {
     edges: HashMap<User, HashMap<User, Edge>>,
     /// Since when everyone follows them.
     everyones: HashMap<User, Moment>,
+    /// The authors who are private.
+    privates: BTreeSet<User>,
 }
 
 impl Oracle {
@@ -108,6 +119,7 @@ impl Oracle {
             addressed: HashMap::new(),
             edges: HashMap::new(),
             everyones: HashMap::new(),
+            privates: BTreeSet::new(),
         }
     }
 
@@ -177,8 +189,12 @@ impl Oracle {
                 }
                 None => false,
             },
-            Op::Follow(reader, author) | Op::Unfollow(reader, author) if reader == author => false,
+            Op::Follow(one, other) | Op::Unfollow(one, other) | Op::Accept(one, other) if one == other => false,
             Op::OwnPosts(author, on) => self.change(*author, *author, |edge| edge.follows = *on),
+            Op::Follow(reader, author) if self.privates.contains(author) && !self.edge(*reader, *author).follows => {
+                let blocked = self.blocked(*reader, *author);
+                self.change(*reader, *author, |edge| edge.asked = !blocked)
+            }
             Op::Follow(reader, author) => {
                 // Who follows only because everyone does begins to follow by name, and sees the whole past if that is
                 // set.
@@ -186,13 +202,30 @@ impl Oracle {
                     let edge = if self.whole_past { Edge::default() } else { self.edge(*reader, *author) };
                     self.edges.entry(*reader).or_default().insert(*author, edge);
                 }
-                self.change(*reader, *author, |edge| edge.follows = true)
+                self.change(*reader, *author, |edge| (edge.follows, edge.asked) = (true, false))
             }
-            Op::Unfollow(reader, author) => self.change(*reader, *author, |edge| edge.follows = false),
+            Op::Unfollow(reader, author) => {
+                self.change(*reader, *author, |edge| (edge.follows, edge.asked) = (false, false))
+            }
+            Op::Accept(author, reader) => match self.edge(*reader, *author) {
+                Edge { follows: true, .. } => true,
+                Edge { asked: true, .. } => {
+                    self.change(*reader, *author, |edge| (edge.follows, edge.asked) = (true, false))
+                }
+                _ => false,
+            },
+            Op::Private(author, true) if self.everyones.contains_key(author) => false,
+            Op::Private(author, private) => {
+                _ = if *private { self.privates.insert(*author) } else { self.privates.remove(author) };
+                true
+            }
             Op::Shield(user, other, shield, up) => {
-                let set = |edge: &mut Edge| match up {
-                    true => _ = edge.shields.insert((*user, *shield)),
-                    false => _ = edge.shields.remove(&(*user, *shield)),
+                let set = |edge: &mut Edge| {
+                    match up {
+                        true => _ = edge.shields.insert((*user, *shield)),
+                        false => _ = edge.shields.remove(&(*user, *shield)),
+                    }
+                    edge.asked &= !edge.blocks();
                 };
                 let sides = match shield {
                     Shield::Mute => vec![(user, other)],
@@ -201,6 +234,7 @@ impl Oracle {
                 };
                 sides.into_iter().all(|(reader, author)| self.change(*reader, *author, set))
             }
+            Op::Classify(author, Class::Everyone) if self.privates.contains(author) => false,
             Op::Classify(author, Class::Everyone) => {
                 self.everyones.entry(*author).or_insert(now);
                 true
@@ -269,7 +303,7 @@ impl Oracle {
     }
 
     fn blocked(&self, reader: User, author: User) -> bool {
-        self.edge(reader, author).shields.iter().any(|(_, shield)| *shield == Shield::Block)
+        self.edge(reader, author).blocks()
     }
 }
 
@@ -360,6 +394,22 @@ mod tests {
         assert_eq!(feed_after(&[post(1), everyones.clone(), post(2)]), [2]);
         let left = [Op::Follow(REA, ANN), Op::Unfollow(REA, ANN), everyones, post(2)];
         assert!(feed_after(&left).is_empty());
+    }
+
+    #[test]
+    fn a_request_shows_nothing_until_it_is_accepted() {
+        let (follow, accept) = (Op::Follow(REA, ANN), Op::Accept(ANN, REA));
+        let asked = [Op::Private(ANN, true), post(1), follow.clone(), post(2), post(3)];
+        assert!(feed_after(&asked).is_empty());
+        let accepted = [&asked[..], &[accept.clone(), post(4)]].concat();
+        assert_eq!(feed_after(&accepted), [4, 3, 2], "it is a follow of that moment");
+        let mut oracle = Oracle::new(2);
+        let block = |up| Op::Shield(ANN, REA, Shield::Block, up);
+        let ops = [Op::Private(ANN, true), follow.clone(), block(true), block(false)];
+        assert!(ops.iter().all(|op| oracle.accept(op)) && !oracle.accept(&accept), "a block ends a request");
+        assert!(!oracle.accept(&Op::Classify(ANN, Class::Everyone)), "nobody is private whom everyone follows");
+        let public = [Op::Private(ANN, false), follow, accept];
+        assert!(public.iter().all(|op| oracle.accept(op)), "who follows is accepted already");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::archive::{Answer, Audience, Publish, Write};
 use feedgate_common::audience::Narrowed;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
@@ -44,7 +44,7 @@ pub enum Op {
     Move(Item, i64),
     /// An item is deleted.
     Delete(Item),
-    /// A reader follows an author: (reader, author).
+    /// A reader follows an author, or asks a private one: (reader, author).
     Follow(User, User),
     /// A reader unfollows an author: (reader, author).
     Unfollow(User, User),
@@ -54,6 +54,10 @@ pub enum Op {
     Shield(User, User, Shield, bool),
     /// An author gets a class.
     Classify(User, Class),
+    /// An author is private from now on, or no more.
+    Private(User, bool),
+    /// An author accepts the request of a reader: (author, reader).
+    Accept(User, User),
 }
 
 impl Op {
@@ -69,9 +73,11 @@ impl Op {
             }
             Self::Edit(edited) | Self::Move(edited, _) => vec![item(*edited)],
             Self::Delete(deleted) => vec![item(*deleted)],
-            Self::Follow(a, b) | Self::Unfollow(a, b) | Self::Shield(a, b, ..) => vec![pair(*a, *b)],
+            Self::Follow(a, b) | Self::Unfollow(a, b) | Self::Shield(a, b, ..) | Self::Accept(a, b) => {
+                vec![pair(*a, *b)]
+            }
             Self::OwnPosts(author, _) => vec![pair(*author, *author)],
-            Self::Classify(_, Class::Everyone) => return None,
+            Self::Classify(_, Class::Everyone) | Self::Private(..) => return None,
             Self::Classify(author, _) => vec![(*author as u64, u64::MAX - 1)],
         })
     }
@@ -147,6 +153,10 @@ impl World {
                 Write::Shield { user: name(user), other: name(other), shield: *shield, up: *up }
             }
             Op::Classify(author, class) => Write::Classify { author: name(author), class: *class },
+            Op::Private(author, private) => Write::Private { author: name(author), private: *private },
+            Op::Accept(author, reader) => {
+                Write::Answer { reader: name(reader), author: name(author), answer: Answer::Accept }
+            }
         }
     }
 }
@@ -222,6 +232,8 @@ impl Imagined {
                 let to = (0..rng.random_range(0..4)).map(|_| rng.random_range(0..self.users)).collect();
                 self.publish(rng, author, to, true)
             }
+            80..82 => Op::Private(author, rng.random_bool(0.4)),
+            82..86 => Op::Accept(author, user),
             _ => self.publish(rng, author, vec![], false),
         }
     }

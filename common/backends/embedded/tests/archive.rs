@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use feedgate_common::archive::Archive;
+use feedgate_common::archive::{Answer, Archive};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_conformance::archive::oracle::{History, Step, i4_feeds_agree_with_the_naive_rule};
@@ -36,6 +36,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let shield = prop_oneof![Just(Shield::Mute), Just(Shield::Hide), Just(Shield::Block)];
     let class =
         prop_oneof![2 => Just(Class::Auto), 1 => Just(Class::Push), 2 => Just(Class::Pull), 1 => Just(Class::Everyone)];
+    let answer = prop_oneof![2 => Just(Answer::Accept), 1 => Just(Answer::Refuse), 1 => Just(Answer::LetIn)];
     let step = prop_oneof![
         6 => (who(), feed()).prop_map(|(who, feed)| Step::Post(who, feed, 0)),
         2 => (who(), feed(), -50i64..50).prop_map(|(who, feed, offset)| Step::Post(who, feed, offset)),
@@ -52,6 +53,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (who(), any::<bool>()).prop_map(|(who, on)| Step::OwnPosts(who, on)),
         3 => (who(), whom(), shield, any::<bool>()).prop_map(|(who, whom, shield, up)| Step::Shield(who, whom, shield, up)),
         1 => (who(), class).prop_map(|(who, class)| Step::Classify(who, class)),
+        2 => (who(), any::<bool>()).prop_map(|(who, private)| Step::Private(who, private)),
+        3 => (who(), whom(), answer).prop_map(|(who, whom, answer)| Step::Answer(who, whom, answer)),
+        2 => (who(), any::<usize>()).prop_map(|(who, which)| Step::Repost(who, which)),
     ];
     proptest::collection::vec(step, 0..60)
 }

@@ -2,6 +2,7 @@
 //! nothing and succeeds. A reader reacts in its own name, to items that it sees; a backend in the name of any user.
 
 pub(super) mod cursor;
+pub(super) mod many;
 
 use std::sync::Arc;
 

@@ -39,6 +39,7 @@ pub async fn i4_feeds_agree_with_the_naive_rule(archive: Arc<dyn Archive>, histo
             asked.feed_agrees(InboxKey { reader: user, feed }).await;
         }
     }
+    asked.reposts_agree().await;
     asked.events_agree().await;
 }
 

@@ -60,7 +60,7 @@ impl Held {
     }
 
     fn concerns(&self) -> Concerns {
-        self.call.as_ref().map_or(Concerns::Users(vec![]), Concerns::of)
+        self.call.as_ref().map_or(Concerns::These(vec![]), Concerns::of)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Carries out a step in the Archive and in the simple implementation, and compares the Archive's answer to it.
 
-use feedgate_common::archive::{Archive, Audience, Publish, Refused, Write, Written};
+use feedgate_common::archive::{Answer, Archive, Audience, Publish, Refused, Write, Written};
 use feedgate_common::audience::Narrowed;
 use feedgate_common::change::{Class, Route, route_of};
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::import::{Import, Place};
-use feedgate_common::{DisplayKey, Entry, FeedId, Millis, Op, Record, UserNo};
+use feedgate_common::{DisplayKey, Entry, FeedId, ItemId, Millis, Op, Record, UserNo};
 
 use super::super::{OneEdge, delete, edit, follow, move_to, post, unfollow, user, write_at};
 use super::history::{Step, USERS};
@@ -48,12 +48,16 @@ impl World<'_> {
 
     pub(super) async fn step(&mut self, step: Step, now: Millis) {
         match step {
-            Step::Post(who, feed, offset) => self.post((who, feed), offset, To::Followers, now).await,
-            Step::Address(who, bits, feed) => self.post((who, feed), 0, To::Users(bits), now).await,
+            Step::Post(who, feed, offset) => self.post((who, feed), offset, To::Followers, None, now).await,
+            Step::Address(who, bits, feed) => self.post((who, feed), 0, To::Users(bits), None, now).await,
             Step::Narrow(who, bits, feed, offset) => {
-                self.post((who, feed), offset, To::Narrowed(bits), now).await;
+                self.post((who, feed), offset, To::Narrowed(bits), None, now).await;
             }
-            Step::Edit(_) | Step::Move(..) | Step::Delete(_) if self.naive.items.is_empty() => {}
+            Step::Repost(..) | Step::Edit(_) | Step::Move(..) | Step::Delete(_) if self.naive.items.is_empty() => {}
+            Step::Repost(who, which) => {
+                let original = self.naive.items[which % self.naive.items.len()].key.item;
+                self.post((who, 0), 0, To::Followers, Some(original), now).await;
+            }
             Step::Edit(which) => self.edit(which % self.naive.items.len(), now).await,
             Step::Move(which, offset) => self.move_to(which % self.naive.items.len(), offset, now).await,
             Step::Delete(which) => self.delete(which % self.naive.items.len(), now).await,
@@ -65,12 +69,14 @@ impl World<'_> {
             Step::Shield(who, whom, ..) if who % USERS == whom % USERS => {}
             Step::Shield(who, whom, shield, up) => self.shield((who, whom), shield, up, now).await,
             Step::Classify(who, class) => self.classify(who, class, now).await,
+            Step::Private(who, private) => self.private(who, private, now).await,
+            Step::Answer(who, whom, answer) => self.answer((who, whom), answer, now).await,
         }
     }
 
-    async fn post(&mut self, (who, feed): (usize, usize), offset: i64, to: To, now: Millis) {
+    async fn post(&mut self, (who, feed): (usize, usize), offset: i64, to: To, repost_of: Option<ItemId>, now: Millis) {
         let (author, feed) = (self.no(who), self.feeds[feed % self.feeds.len()]);
-        let mut publish = Publish { feed, ..post(&name(who), "text") };
+        let mut publish = Publish { feed, repost_of, ..post(&name(who), "text") };
         publish.rank = (offset != 0).then_some(now + offset);
         let mut wants = vec![];
         let named = to.users();
@@ -92,8 +98,13 @@ impl World<'_> {
         if audience.is_some() && self.naive.author(author).class == Class::Everyone {
             return assert_eq!(answer, Err(Refused::NarrowedEveryones(user(&name(who)))));
         }
+        let is_gone =
+            |original: &ItemId| self.naive.items.iter().any(|item| item.key.item == *original && !item.living);
+        if let Some(original) = repost_of.filter(is_gone) {
+            return assert_eq!(answer, Err(Refused::NoSuchRef(original)));
+        }
         let Ok(Written::Published { id, outbox_seq, mut readers, fresh: true, .. }) = answer else {
-            panic!("a new item is accepted")
+            panic!("a new item is accepted, and not {answer:?}")
         };
         let key = DisplayKey { rank: now + offset, item: id };
         readers.sort_unstable();
@@ -110,7 +121,7 @@ impl World<'_> {
         } else {
             assert_eq!(outbox_seq, 0, "what is addressed stands in no outbox");
         }
-        let item = Published { author, feed, key, readers, direct, audience, living: true };
+        let item = Published { author, feed, key, readers, direct, repost_of, audience, living: true };
         self.naive.items.push(item);
         self.tell(self.naive.items.len() - 1, Op::Add);
     }
@@ -130,7 +141,8 @@ impl World<'_> {
     async fn delete(&mut self, which: usize, now: Millis) {
         let item = &mut self.naive.items[which];
         let answer = write_at(self.archive, delete(item.key.item), now).await;
-        let Ok(Written::Deleted { fresh, mut readers, .. }) = answer else { panic!("{answer:?}") };
+        let Ok(Written::Deleted { fresh, mut readers, repost_of, .. }) = answer else { panic!("{answer:?}") };
+        assert_eq!(repost_of, item.repost_of.filter(|_| item.living), "who watches the original is told");
         readers.sort_unstable();
         assert_eq!((fresh, &readers), (item.living, &item.readers));
         if std::mem::take(&mut item.living) {
@@ -194,14 +206,19 @@ impl World<'_> {
         if reader == author {
             return assert_eq!(answer, Err(Refused::FollowsItself(user(&name(who)))));
         }
-        let Ok(Written::Edge { edge, fresh, .. }) = answer else { panic!("{answer:?}") };
-        let mut held = self.held(reader, author, now);
-        let listed = self.naive.held.contains_key(&(reader, author)) && held.follows;
-        let news = if follows { !listed } else { held.follows };
-        assert_eq!(fresh, news, "{follows}, and it was {listed}");
+        let Ok(Written::Edge { edge, pending, fresh, .. }) = answer else { panic!("{answer:?}") };
+        let held = self.held(reader, author, now);
+        let asks = follows && !held.follows && self.naive.privates.contains(&author);
+        let wanted = match asks {
+            true => (false, !held.shields.blocks()),
+            false => (follows, false),
+        };
+        let unlisted = follows && !self.naive.held.contains_key(&(reader, author));
+        let news = wanted != (held.follows, held.asked) || unlisted;
+        assert_eq!((fresh, pending), (news, asks), "{follows}, and it was {held:?}");
         if news {
-            (held.follows, held.since) = (follows, now);
-            self.keep((reader, author), held).await;
+            let (follows, asked) = wanted;
+            self.keep((reader, author), Held { follows, asked, since: now, ..held }).await;
         }
         assert_eq!(edge, self.naive.edge(reader, author), "a write answers the edge as it is read");
     }
@@ -234,7 +251,7 @@ impl World<'_> {
             "an edge that changed is left as it is"
         );
         if fresh {
-            self.keep_anew(pair, Held { follows: true, since: now, ..held }).await;
+            self.keep_anew(pair, Held { follows: true, asked: false, since: now, ..held }).await;
         }
         assert_eq!(edge, self.naive.edge(pair.0, pair.1));
     }
@@ -257,6 +274,7 @@ impl World<'_> {
             for &(bit, (reader, author)) in &sides {
                 let mut held = self.held(reader, author, now);
                 held.shields = held.shields.with(bit, up);
+                held.asked &= !held.shields.blocks();
                 self.keep((reader, author), held).await;
             }
         }
@@ -304,6 +322,9 @@ impl World<'_> {
         if was == Class::Everyone && class != was {
             return assert_eq!(answer, Err(Refused::StaysEveryones(user(&name(who)))));
         }
+        if was != class && class == Class::Everyone && self.naive.privates.contains(&author) {
+            return assert_eq!(answer, Err(Refused::PrivateEveryones(user(&name(who)))));
+        }
         assert_eq!(answer, Ok(Written::Classified { author, fresh: was != class }));
         let head = self.naive.head(author);
         let outbox = self.naive.outboxes.entry(author).or_default();
@@ -311,5 +332,37 @@ impl World<'_> {
         if class == Class::Everyone && was != class {
             outbox.everyone_since = Some(head);
         }
+    }
+
+    async fn private(&mut self, who: usize, private: bool, now: Millis) {
+        let author = self.no(who);
+        let answer = write_at(self.archive, Write::Private { author: user(&name(who)), private }, now).await;
+        if private && self.naive.author(author).class == Class::Everyone {
+            return assert_eq!(answer, Err(Refused::PrivateEveryones(user(&name(who)))));
+        }
+        let privates = &mut self.naive.privates;
+        let fresh = if private { privates.insert(author) } else { privates.remove(&author) };
+        assert_eq!(answer, Ok(Written::Classified { author, fresh }));
+    }
+
+    /// The author is the first of the two.
+    async fn answer(&mut self, (who, whom): (usize, usize), answer: Answer, now: Millis) {
+        let (author, reader) = (self.no(who), self.no(whom));
+        let names = (user(&name(whom)), user(&name(who)));
+        let write = Write::Answer { reader: names.0.clone(), author: names.1.clone(), answer };
+        let answered = write_at(self.archive, write, now).await;
+        let held = self.held(reader, author, now);
+        let repeats = reader != author && answer == Answer::Accept && held.follows;
+        let stays = answer == Answer::LetIn && self.naive.privates.contains(&author);
+        if !repeats && (!held.asked || stays) {
+            return assert_eq!(answered, Err(Refused::NoSuchRequest { reader: names.0, author: names.1 }));
+        }
+        if !repeats {
+            let follows = answer != Answer::Refuse;
+            self.keep((reader, author), Held { follows, asked: false, since: now, ..held }).await;
+        }
+        let edge = self.naive.edge(reader, author);
+        let written = Written::Edge { reader, author, edge, pending: false, fresh: !repeats, told: vec![] };
+        assert_eq!(answered, Ok(written));
     }
 }

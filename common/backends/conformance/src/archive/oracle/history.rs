@@ -1,5 +1,6 @@
 //! Random histories: the steps that happen in them.
 
+use feedgate_common::archive::Answer;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 
@@ -18,13 +19,15 @@ pub enum Step {
     Address(usize, usize, usize),
     /// A user publishes for those followers whose bit is set, to a feed of theirs. The rank differs as that of a post.
     Narrow(usize, usize, usize, i64),
+    /// A user publishes a repost of the nth item.
+    Repost(usize, usize),
     /// The nth item is edited.
     Edit(usize),
     /// The nth item gets a rank that differs from the clock by the last number.
     Move(usize, i64),
     /// The nth item is deleted.
     Delete(usize),
-    /// A user follows another, or is refused to follow themself.
+    /// A user follows another or asks to, or is refused to follow themself.
     Follow(usize, usize),
     /// A user follows another from the first item on, if the two have no edge yet.
     FollowAll(usize, usize),
@@ -36,6 +39,10 @@ pub enum Step {
     Shield(usize, usize, Shield, bool),
     /// A user gets a class.
     Classify(usize, Class),
+    /// A user is private from now on, or no more.
+    Private(usize, bool),
+    /// The first user answers a request of the second one, or is told that there is none.
+    Answer(usize, usize, Answer),
 }
 
 /// A history, and how far push and pull have come when the questions are asked.
@@ -62,7 +69,7 @@ impl History {
             (state >> 33) % sides
         };
         let mut step = || {
-            let (what, who, whom) = (roll(26), roll(100) as usize, roll(100) as usize);
+            let (what, who, whom) = (roll(33), roll(100) as usize, roll(100) as usize);
             // Half of the items go to the main feed.
             let feed = [0, 0, 1, 2][whom / 16 % 4];
             match what {
@@ -84,6 +91,9 @@ impl History {
                 }
                 20..22 => Step::OwnPosts(who, whom % 3 > 0),
                 22..24 => Step::FollowAll(who, whom),
+                24..26 => Step::Private(who, whom % 2 == 0),
+                26..29 => Step::Answer(who, whom, [Answer::Accept, Answer::Refuse, Answer::LetIn][roll(3) as usize]),
+                29..31 => Step::Repost(who, whom),
                 _ => Step::Move(who, roll(9) as i64 * 10 - 40),
             }
         };

@@ -9,10 +9,12 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use feedgate_common::archive::{Author, Edge, FeedAdd};
+use feedgate_common::around::{Reach, Terms, shows_original};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::{Shield, Shields, effective_edge};
 use feedgate_common::{
-    DirectSeq, DisplayKey, Entry, FeedId, InboxKey, Millis, OutboxSeq, PullSeq, Record, UserNo, Watermarks, rules,
+    DirectSeq, DisplayKey, Entry, FeedId, InboxKey, ItemId, Millis, OutboxSeq, PullSeq, Record, UserNo, Watermarks,
+    rules,
 };
 
 /// An author's records, each with its pull number or 0, and the author's class.
@@ -24,9 +26,11 @@ pub(super) struct Outbox {
 }
 
 /// What is stored of an edge between a reader and an author.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) follows: bool,
+    /// The reader has asked to follow, and has no answer yet.
+    pub(super) asked: bool,
     pub(super) since: Millis,
     pub(super) shields: Shields,
 }
@@ -44,6 +48,8 @@ pub(super) struct Published {
     pub(super) key: DisplayKey,
     pub(super) readers: Vec<UserNo>,
     pub(super) direct: bool,
+    /// The item that it reposts.
+    pub(super) repost_of: Option<ItemId>,
     /// Who is in its audience, if it is narrowed.
     pub(super) audience: Option<Vec<UserNo>>,
     pub(super) living: bool,
@@ -54,6 +60,8 @@ pub(super) struct Published {
 pub(super) struct Naive {
     pub(super) outboxes: HashMap<UserNo, Outbox>,
     pub(super) items: Vec<Published>,
+    /// The authors who are private.
+    pub(super) privates: HashSet<UserNo>,
     /// What is stored of each edge, by reader and author.
     pub(super) held: HashMap<(UserNo, UserNo), Held>,
     /// The edges that the Archive has answered for those in `held`. Only their generations cannot be computed here.
@@ -101,7 +109,7 @@ impl Naive {
         let followers = others.filter(|(_, held)| held.on()).count() as u64;
         let class = self.outboxes.get(&author).map_or(Class::Auto, |outbox| outbox.class);
         let (head, everyone_since) = (self.head(author), self.everyone_since(author));
-        Author { class, followers, head, everyone_since, private: false }
+        Author { class, followers, head, everyone_since, private: self.privates.contains(&author) }
     }
 
     /// The authors among these whom the reader follows, ascending.
@@ -228,6 +236,38 @@ impl Naive {
 
     pub(super) fn blocks(&self, reader: UserNo, author: UserNo) -> bool {
         self.held.get(&(reader, author)).is_some_and(|held| held.shields.blocks())
+    }
+
+    /// Whether a user may see an item as the original of a repost.
+    pub(super) fn shows_original(&self, user: UserNo, item: &Published) -> bool {
+        let (edge, author) = ((user, item.author), item.author);
+        let terms = Terms {
+            follows: self.edges.get(&edge).is_some_and(|edge| edge.on),
+            shields: self.held.get(&edge).map_or_else(Shields::default, |held| held.shields),
+            private: self.privates.contains(&author),
+        };
+        let reach = match &item.audience {
+            Some(readers) => Reach::Narrowed(readers.contains(&user)),
+            None if item.direct => Reach::Named(item.readers.contains(&user)),
+            None => Reach::Followers,
+        };
+        item.living && shows_original(user == author, terms, reach)
+    }
+
+    /// The living reposts of an item, the greatest id first.
+    pub(super) fn reposts(&self, original: ItemId) -> Vec<ItemId> {
+        let all = self.items.iter().filter(|item| item.living && item.repost_of == Some(original));
+        let mut ids: Vec<_> = all.map(|item| item.key.item).collect();
+        ids.sort_unstable_by_key(|id| Reverse(*id));
+        ids
+    }
+
+    /// The users who have asked to follow an author, newest request first.
+    pub(super) fn requests(&self, author: UserNo) -> Vec<(UserNo, Millis)> {
+        let asked = self.held.iter().filter(|((_, whom), held)| *whom == author && held.asked);
+        let mut list: Vec<_> = asked.map(|((who, _), held)| (*who, held.since)).collect();
+        list.sort_unstable_by_key(|(_, since)| Reverse(*since));
+        list
     }
 
     /// The users whom a user follows, or who follow the user, newest follow first; never the user.

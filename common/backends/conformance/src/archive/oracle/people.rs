@@ -1,6 +1,8 @@
-//! Compares the answers about follows, shields, and readers to whom items are addressed.
+//! Compares the answers about follows, requests, shields, who may see an item, its reposts, and readers to whom items are
+//! addressed.
 
 use feedgate_common::archive::Follow;
+use feedgate_common::around::Viewer;
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::{ItemId, UserNo};
@@ -36,6 +38,8 @@ impl Asked<'_> {
             let followers = naive.follows(user, false);
             self.list_agrees(&followers, limit, async |cursor| archive.followers(user, cursor, limit).await).await;
             self.list_agrees(&mutual, limit, async |cursor| archive.mutual(user, cursor, limit).await).await;
+            let requests = naive.requests(user);
+            self.list_agrees(&requests, limit, async |cursor| archive.requests(user, cursor, limit).await).await;
             for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
                 let up = naive.shields.iter().rev().filter(|(of, what, ..)| (*of, *what) == (user, shield));
                 let wants: Vec<_> = up.map(|(.., whom, since)| (*whom, *since)).collect();
@@ -44,6 +48,10 @@ impl Asked<'_> {
             }
         }
         let all: Vec<ItemId> = naive.items.iter().map(|item| item.key.item).collect();
+        let shown = archive.originals(&all, Viewer::User(Some(user))).await.unwrap();
+        for (item, shown) in naive.items.iter().zip(shown) {
+            assert_eq!(shown.is_some(), naive.shows_original(user, item), "{:?} to {user:?}", item.key.item);
+        }
         let mut addressed = archive.addressed(user, &all).await.unwrap();
         addressed.sort_unstable();
         let has = |item: &Published| {
@@ -53,6 +61,18 @@ impl Asked<'_> {
         let mut wants: Vec<ItemId> = to_user.map(|item| item.key.item).collect();
         wants.sort_unstable();
         assert_eq!(addressed, wants);
+    }
+
+    /// Compares the numbers and the lists of reposts of all items.
+    pub(super) async fn reposts_agree(&self) {
+        let all: Vec<ItemId> = self.naive.items.iter().map(|item| item.key.item).collect();
+        let around = self.archive.around(&all, None).await.unwrap();
+        for (item, around) in self.naive.items.iter().zip(around) {
+            let wants = self.naive.reposts(item.key.item);
+            assert_eq!(self.archive.reposts(item.key.item, None, 1000).await.unwrap(), wants);
+            let counted = if item.living { wants.len() as u64 } else { 0 };
+            assert_eq!(around.reposts, counted, "reposts of {:?}", item.key.item);
+        }
     }
 
     /// Reads a list in pages, and checks that it shows these users in this order.

@@ -1,0 +1,117 @@
+//! Many reactions in one request, as a backend gives them that collects the likes of its users.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use feedgate_common::around::{Reaction, ReactionKind, Unreacted};
+use feedgate_common::doorbell::Touch;
+use feedgate_common::{Archive, ItemId, UserId, UserNo};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::api::access::PublishKey;
+use crate::api::batch;
+use crate::api::fields::Fields;
+use crate::api::items::missing;
+use crate::api::payload::Payload;
+use crate::api::problem::Problem;
+use crate::api::query::{ItemRef, NoQuery};
+use crate::api::writer::Writer;
+use crate::clock;
+
+/// The result of one operation that was done.
+#[derive(Serialize)]
+struct Done {
+    status: u16,
+}
+
+/// A change as it is asked for.
+struct Wanted {
+    item: ItemRef,
+    kind: ReactionKind,
+    user: UserId,
+    on: bool,
+}
+
+/// Which reaction it is.
+type Key = (ItemId, ReactionKind, UserNo);
+
+/// Answers `POST /v1/reactions/batch` with `{"ops":[{"op":"add"|"remove", item, kind, user}, …]}`: all that are added in
+/// one commit, and then all that are removed in another. Of a reaction that is named twice the last operation counts. If
+/// the future is dropped, either commit may still be made.
+pub(in crate::api) async fn change(
+    _: PublishKey,
+    State(archive): State<Arc<dyn Archive>>,
+    State(writer): State<Writer>,
+    _: NoQuery,
+    payload: Payload<{ batch::BYTES_MAX }>,
+) -> Result<Response, Problem> {
+    let read = batch::read(&payload, operation)?;
+    let keys = keys(&*archive, read.iter().flatten()).await?;
+    let mut keys = keys.into_iter();
+    let read: Vec<Result<(Wanted, Option<Key>), Problem>> =
+        read.into_iter().map(|op| op.map(|wanted| (wanted, keys.next().expect("each operation has a key")))).collect();
+    let last: BTreeMap<Key, bool> =
+        read.iter().flatten().filter_map(|(wanted, key)| Some((key.clone()?, wanted.on))).collect();
+    let mut outcomes: HashMap<Key, Result<bool, Unreacted>> = HashMap::new();
+    for on in [true, false] {
+        let chosen: Vec<Key> = last.iter().filter(|(_, is_on)| **is_on == on).map(|(key, _)| key.clone()).collect();
+        let at = clock::now();
+        let reaction = |(item, kind, user): Key| Reaction { item, kind, user, at };
+        let asked: Vec<Reaction> = chosen.iter().cloned().map(reaction).collect();
+        if !asked.is_empty() {
+            let changing = archive.clone();
+            let changed = writer.notify(async move { changing.react_and_notify(&asked, on).await }).await?;
+            outcomes.extend(chosen.into_iter().zip(changed));
+        }
+    }
+    let changed = outcomes.iter().filter(|(_, outcome)| **outcome == Ok(true)).map(|((item, ..), _)| *item);
+    for item in changed.collect::<BTreeSet<_>>() {
+        writer.touched(Touch { item, comment: None });
+    }
+    let results = read.into_iter().enumerate().map(|(nth, op)| {
+        let (wanted, key) = op?;
+        let gone = || missing(&wanted.item).within(&batch::pointer(nth));
+        match key.and_then(|key| outcomes.get(&key).copied()) {
+            Some(Ok(_)) => Ok(Done { status: 200 }),
+            Some(Err(refused @ Unreacted::TooManyKinds(_))) => Err(Problem::from(refused).within(&batch::pointer(nth))),
+            Some(Err(Unreacted::NoSuchItem(_))) | None => Err(gone()),
+        }
+    });
+    Ok(batch::answer(results))
+}
+
+fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {
+    let fields = Fields::of(op, at, &["op", "item", "kind", "user"])?;
+    let on = batch::adds(&fields)?;
+    let (item, kind) = (fields.required("item")?.name()?, fields.required("kind")?.name()?);
+    Ok(Wanted { item, kind, user: fields.required("user")?.name()?, on })
+}
+
+/// Which reaction each operation names; `None` if there is no such item.
+async fn keys<'a>(
+    archive: &dyn Archive,
+    wanted: impl Iterator<Item = &'a Wanted> + Clone,
+) -> Result<Vec<Option<Key>>, Problem> {
+    let names: Vec<UserId> = wanted.clone().map(|wanted| wanted.user.clone()).collect();
+    let users = if names.is_empty() { vec![] } else { archive.intern(&names).await? };
+    let mut known: HashMap<&str, Option<ItemId>> = HashMap::new();
+    let mut keys = vec![];
+    for (wanted, user) in wanted.zip(users) {
+        let item = match &wanted.item {
+            ItemRef::Id(id) => Some(*id),
+            ItemRef::Foreign(foreign) => match known.get(foreign.as_str()) {
+                Some(item) => *item,
+                None => {
+                    let item = archive.item_by_foreign_id(foreign).await?;
+                    known.insert(foreign, item);
+                    item
+                }
+            },
+        };
+        keys.push(item.map(|item| (item, wanted.kind.clone(), user)));
+    }
+    Ok(keys)
+}
