@@ -31,15 +31,15 @@ pub const KEY_MAX: usize = 250;
 /// Whom a call concerns, besides the users and the item that its subject names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Within {
-    /// Nobody else.
+    /// The call concerns nobody else.
     Nothing,
-    /// Those that its body names.
+    /// The users and items that the body names.
     Body,
-    /// Those that each operation of its body names.
+    /// The users and items that each operation of the body names.
     Operations,
-    /// The items of the list that is its body.
+    /// The items of the list that is the body.
     Items,
-    /// Nobody knows whom, as of an edit, which names no author.
+    /// The call may concern anybody, as an edit does, which names no author.
     Anybody,
 }
 

@@ -110,7 +110,7 @@ fn is_of_all(path: &str) -> bool {
 
 /// Whether a reaction is given or taken back, which a reader may do in the reader's own name.
 fn is_reaction(path: &str) -> bool {
-    path.contains("/reactions/")
+    path.starts_with("/v1/items/") && path.contains("/reactions/")
 }
 
 /// The one thing that a reader may say of what is the reader's own.
