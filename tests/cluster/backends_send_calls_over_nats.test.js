@@ -60,11 +60,11 @@ test("what surrounds items is put into NATS too, and a reaction does not overtak
   await Promise.all(sent.map(([subject, body]) => bus.put(subject, body)));
   await bus.settled();
   assert.deepEqual(await bus.refused(), [], "nothing came before the item that it names");
-  for (const n of fans) assert.deepEqual((await cluster.call("GET", `/v1/items/foreign:post/${n}`)).counts, { like: 19, comments: 1 }, n);
+  for (const n of fans) assert.deepEqual((await cluster.call("GET", `/v1/items/foreign:post%2F${n}`)).counts, { like: 19, comments: 1 }, n);
 
   const phone = await Phone.open(t, cluster, "ann", { channel: "picks" });
   await phone.subscribed();
-  const { id } = await cluster.call("GET", "/v1/items/foreign:post/1");
+  const { id } = await cluster.call("GET", "/v1/items/foreign:post%2F1");
   await bus.put("rank.ann.picks", [{ id, rank: 1 }]);
   await phone.shows("the recommended item", (items) => items.length === 1 && items[0].id === id);
   await bus.put("pin.author-1.foreign:post/1");
