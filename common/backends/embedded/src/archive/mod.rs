@@ -637,11 +637,14 @@ impl PushNotices for EmbeddedArchive {
     }
 
     async fn take_due(&self, now: Millis, lease_until: Millis, limit: usize) -> Result<Vec<Notice>> {
-        if !push::is_due(&*self.db.view()?, &self.due_from, now)? {
+        if !push::may_be_due(&self.db, &self.due_from, now)? {
             return Ok(vec![]);
         }
         let from = self.due_from.clone();
-        self.db.write(Durability::Buffered, move |tx| push::take_due(tx, &from, now, lease_until, limit)).await
+        let take = move |tx: &mut Tx<'_>| push::take_due(tx, &from, now, lease_until, limit);
+        let (taken, passed) = self.db.write(Durability::Buffered, take).await?;
+        self.due_from.raise(&passed);
+        Ok(taken)
     }
 
     async fn settle(&self, settled: &[Settled], now: Millis) -> Result<()> {

@@ -17,6 +17,7 @@ use super::tables::{
     PushReaders,
 };
 use crate::codec::Short;
+use crate::database::Database;
 use crate::view::{Read, Tx, View};
 
 /// The users who have a device, in memory: a bit for each number of a user.
@@ -51,39 +52,56 @@ impl Listeners {
     }
 }
 
-/// A place in `PushDue` below which there is no row: scans begin here, so that they meet no removed rows. It is changed in
-/// the transactions of the writer. If one of them fails, the store is opened again, and then it is [reset](Self::reset).
+/// A place in `PushDue` below which there is no row: scans begin here, so that they meet no removed rows. It is lowered in
+/// the transactions of the writer, and raised when one is committed. If one of them fails, the store is opened again, and
+/// then it is [reset](Self::reset).
 #[derive(Debug)]
-pub(super) struct DueFrom(Mutex<(Millis, InboxKey)>);
+pub(super) struct DueFrom(Mutex<Bound>);
+
+#[derive(Debug)]
+struct Bound {
+    place: Place,
+    /// How often it was lowered.
+    lowered: u64,
+}
+
+/// A place in `PushDue`: when a notice is due, and its key.
+type Place = (Millis, InboxKey);
+
+/// Up to where a transaction has left no row, and how often the bound had been lowered by then.
+pub(super) struct Passed(Place, u64);
 
 /// The least place of all.
-const FIRST: (Millis, InboxKey) = (Millis::MIN, InboxKey { reader: UserNo(0), feed: FeedId(0) });
+const FIRST: Place = (Millis::MIN, InboxKey { reader: UserNo(0), feed: FeedId(0) });
 
 impl Default for DueFrom {
     fn default() -> Self {
-        Self(Mutex::new(FIRST))
+        Self(Mutex::new(Bound { place: FIRST, lowered: 0 }))
     }
 }
 
 impl DueFrom {
     pub(super) fn reset(&self) {
-        *self.0.lock() = FIRST;
+        self.lower(FIRST);
     }
 
-    fn place(&self) -> (Millis, InboxKey) {
-        *self.0.lock()
+    fn place(&self) -> Place {
+        self.0.lock().place
     }
 
-    /// There is no row below this place any more.
-    fn raise(&self, place: (Millis, InboxKey)) {
+    /// The transaction is committed, so nobody sees a row below this place any more, unless one has come since.
+    pub(super) fn raise(&self, Passed(place, lowered): &Passed) {
         let mut from = self.0.lock();
-        *from = place.max(*from);
+        if from.lowered == *lowered {
+            from.place = from.place.max(*place);
+        }
     }
 
     /// There is a row at this place.
-    fn lower(&self, place: (Millis, InboxKey)) {
+    fn lower(&self, place: Place) {
         let mut from = self.0.lock();
-        *from = place.min(*from);
+        from.place = from.place.min(place);
+        from.lowered += 1;
     }
 }
 
@@ -212,21 +230,25 @@ fn put(tx: &mut Tx<'_>, from: &DueFrom, key: InboxKey, before: Option<NoticeRow>
     }
 }
 
-/// Whether anything is due at `now`.
-pub(super) fn is_due(view: &View, from: &DueFrom, now: Millis) -> Result<bool> {
-    Ok(view.scan::<PushDue>(from.place()..=(now, LAST)).next().transpose()?.is_some())
+/// Whether anything may be due at `now`: false only if nothing is. The view is made after the bound was read, so it shows
+/// all that was below the bound when that was raised. If the bound has moved meanwhile, only the writer knows.
+pub(super) fn may_be_due(db: &Database, from: &DueFrom, now: Millis) -> Result<bool> {
+    let place = from.place();
+    let is_due = db.view()?.scan::<PushDue>(place..=(now, LAST)).next().transpose()?.is_some();
+    Ok(is_due || from.place() != place)
 }
 
 /// The greatest key, for the end of a range.
 const LAST: InboxKey = InboxKey { reader: UserNo(u32::MAX), feed: FeedId(u16::MAX) };
 
+/// Takes what is due, and says how far the bound may be [raised](DueFrom::raise) once the transaction is committed.
 pub(super) fn take_due(
     tx: &mut Tx<'_>,
     from: &DueFrom,
     now: Millis,
     lease_until: Millis,
     limit: usize,
-) -> Result<Vec<Notice>> {
+) -> Result<(Vec<Notice>, Passed)> {
     // Those whose readers were told are forgotten on the way, a bounded number of them at a time.
     let most = limit.max(1).saturating_mul(4);
     let (mut taken, mut over, mut next) = (vec![], vec![], (now, LAST));
@@ -245,14 +267,15 @@ pub(super) fn take_due(
             next = place;
         }
     }
-    from.raise(next);
     for (key, row) in over {
         put(tx, from, key, Some(row), None);
     }
     for (key, row) in &taken {
         put(tx, from, *key, Some(*row), Some(NoticeRow { due: lease_until, ..*row }));
+        next = next.min((lease_until, *key));
     }
-    Ok(taken.iter().map(|(key, row)| row.notice(*key)).collect())
+    let passed = Passed(next, from.0.lock().lowered);
+    Ok((taken.iter().map(|(key, row)| row.notice(*key)).collect(), passed))
 }
 
 fn row(tx: &Tx<'_>, key: InboxKey) -> Result<NoticeRow> {
