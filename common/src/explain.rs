@@ -293,18 +293,13 @@ mod tests {
         Item { published_at: 1000, rank: 1000, direct, outbox_seq, ..Item::sample(7) }
     }
 
+    const FOLLOW: Held =
+        Held { author: UserNo(1), follows: true, asked: false, shields: Shields(0), generation: 1, past: 2, since: 1 };
+
     /// What decides about the item, and in which words, after `change` of evidence that shows it.
     fn decided(direct: bool, change: impl FnOnce(&mut Evidence<'_>)) -> (Verdict, Rule, String) {
         let (reader, item) = ("bob".parse().unwrap(), item(direct));
-        let held = Held {
-            author: UserNo(1),
-            follows: true,
-            asked: false,
-            shields: Shields(0),
-            generation: 1,
-            past: 2,
-            since: 1,
-        };
+        let held = FOLLOW;
         let mut evidence = Evidence {
             reader: &reader,
             item: &item,
@@ -367,15 +362,7 @@ mod tests {
     #[test]
     fn s11_of_each_ranking_it_is_said_whether_it_opens_the_item() {
         let (reader, item) = ("bob".parse().unwrap(), item(false));
-        let held = |follows, shields| Held {
-            author: UserNo(1),
-            follows,
-            asked: false,
-            shields,
-            generation: 1,
-            past: 2,
-            since: 1,
-        };
+        let held = |follows, shields| Held { follows, shields, ..FOLLOW };
         let ranked = |held, reach| {
             let evidence = Evidence {
                 reader: &reader,

@@ -19,10 +19,11 @@ use Within::{Anybody, Body, Items, Nothing, Operations};
 use async_trait::async_trait;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// The header that makes a call happen once: the idempotency key of a publish, and of each operation of a batch.
+/// The header that makes a call happen once: the idempotency key of a publish, of a comment, and of each operation of a
+/// batch of items. Other calls may be repeated without a key.
 pub const KEY_HEADER: &str = "Nats-Msg-Id";
 
-/// The header of an edit or a delete that names the version of the item, as `If-Match` of HTTP does.
+/// The header of an edit or a delete that names the version of the item or comment, as `If-Match` of HTTP does.
 pub const VERSION_HEADER: &str = "If-Match";
 
 /// The most characters of a key. The operations of a batch have keys of their own: the key, `/` and their number.
@@ -120,7 +121,7 @@ pub struct Call {
     pub tokens: Vec<String>,
     /// The idempotency key, of 1 to [`KEY_MAX`] visible ASCII characters.
     pub key: Option<String>,
-    /// What the item's version must be, as `If-Match` has it.
+    /// What the version of the item or comment must be, as `If-Match` has it.
     pub if_match: Option<String>,
     /// The body of the message, which is that of the request.
     pub body: Vec<u8>,

@@ -50,37 +50,47 @@ pub(in crate::api) async fn change(
 ) -> Result<Response, Problem> {
     let read = batch::read(&payload, operation)?;
     let keys = keys(&*archive, read.iter().flatten()).await?;
-    let mut keys = keys.into_iter();
-    let read: Vec<Result<(Wanted, Option<Key>), Problem>> =
-        read.into_iter().map(|op| op.map(|wanted| (wanted, keys.next().expect("each operation has a key")))).collect();
     let last: BTreeMap<Key, bool> =
-        read.iter().flatten().filter_map(|(wanted, key)| Some((key.clone()?, wanted.on))).collect();
-    let mut outcomes: HashMap<Key, Result<bool, Unreacted>> = HashMap::new();
-    for on in [true, false] {
-        let chosen: Vec<Key> = last.iter().filter(|(_, is_on)| **is_on == on).map(|(key, _)| key.clone()).collect();
-        let at = clock::now();
-        let reaction = |(item, kind, user): Key| Reaction { item, kind, user, at };
-        let asked: Vec<Reaction> = chosen.iter().cloned().map(reaction).collect();
-        if !asked.is_empty() {
-            let changing = archive.clone();
-            let changed = writer.notify(async move { changing.react_and_notify(&asked, on).await }).await?;
-            outcomes.extend(chosen.into_iter().zip(changed));
-        }
-    }
-    let changed = outcomes.iter().filter(|(_, outcome)| **outcome == Ok(true)).map(|((item, ..), _)| *item);
-    for item in changed.collect::<BTreeSet<_>>() {
-        writer.touched(Touch { item, comment: None });
-    }
+        read.iter().flatten().zip(&keys).filter_map(|(op, key)| Some((key.clone()?, op.on))).collect();
+    let outcomes = carry_out(&archive, &writer, last).await?;
+    let mut keys = keys.into_iter();
     let results = read.into_iter().enumerate().map(|(nth, op)| {
-        let (wanted, key) = op?;
-        let gone = || missing(&wanted.item).within(&batch::pointer(nth));
-        match key.and_then(|key| outcomes.get(&key).copied()) {
+        let wanted = op?;
+        let key = keys.next().expect("each operation has a key, or none");
+        let outcome = match key.and_then(|key| outcomes.get(&key)) {
             Some(Ok(_)) => Ok(Done { status: 200 }),
-            Some(Err(refused @ Unreacted::TooManyKinds(_))) => Err(Problem::from(refused).within(&batch::pointer(nth))),
-            Some(Err(Unreacted::NoSuchItem(_))) | None => Err(gone()),
-        }
+            Some(Err(refused @ Unreacted::TooManyKinds(_))) => Err(Problem::from(*refused)),
+            Some(Err(Unreacted::NoSuchItem(_))) | None => Err(missing(&wanted.item)),
+        };
+        outcome.map_err(|problem| problem.within(&batch::pointer(nth)))
     });
     Ok(batch::answer(results))
+}
+
+/// Gives all reactions that are to be there, then takes back all that are not, and lets those who watch the items hear of
+/// it. Answers whether each has changed, or why it was refused.
+async fn carry_out(
+    archive: &Arc<dyn Archive>,
+    writer: &Writer,
+    wanted: BTreeMap<Key, bool>,
+) -> Result<HashMap<Key, Result<bool, Unreacted>>, Problem> {
+    let mut outcomes = HashMap::new();
+    let (given, taken): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(_, on)| *on);
+    for (keys, on) in [(given, true), (taken, false)] {
+        let at = clock::now();
+        let keys: Vec<Key> = keys.into_iter().map(|(key, _)| key).collect();
+        let reaction = |(item, kind, user): Key| Reaction { item, kind, user, at };
+        let asked: Vec<Reaction> = keys.iter().cloned().map(reaction).collect();
+        if !asked.is_empty() {
+            let changing = archive.clone();
+            let done = writer.notify(async move { changing.react_and_notify(&asked, on).await }).await?;
+            let changed = keys.iter().zip(&done).filter(|(_, outcome)| **outcome == Ok(true));
+            let items: BTreeSet<ItemId> = changed.map(|((item, ..), _)| *item).collect();
+            items.into_iter().for_each(|item| writer.touched(Touch { item, comment: None }));
+            outcomes.extend(keys.into_iter().zip(done));
+        }
+    }
+    Ok(outcomes)
 }
 
 fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {

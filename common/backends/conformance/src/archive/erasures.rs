@@ -39,6 +39,11 @@ async fn finish(archive: &Arc<dyn Archive>, id: u64) -> Erasure {
     }
 }
 
+/// Erases a user, by one worker that lives.
+pub(super) async fn erase(archive: &Arc<dyn Archive>, who: UserNo) -> Erasure {
+    finish(archive, archive.begin_erasure(who, NOW).await.unwrap().id).await
+}
+
 pub(super) async fn an_erasure_is_under_way_once_and_outlives_a_restart(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {
     let archive = open("erasures").await;
     let (ann, bob) = (number(&*archive, "ann").await, number(&*archive, "bob").await);

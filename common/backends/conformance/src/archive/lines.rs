@@ -5,15 +5,15 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, Audience, Publish, Write, Written};
 use feedgate_common::around::{CommentWrite, Reaction};
 use feedgate_common::erase::{Stage, Trace};
-use feedgate_common::feed::{Eraser, traces};
+use feedgate_common::feed::traces;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, PastMember};
 use feedgate_common::notify::Rules;
 use feedgate_common::{FeedId, Item, ItemId, Op, UserNo};
 
+use super::erasures::erase;
 use super::notifications::{comment, log, react, react_at, repost, rules, say, see, texts, told};
 use super::{NOW, accept, delete, follow, number, post, shield, unfollow, user, write};
-use crate::inboxes::naive::Naive;
 
 /// The rules of the other tests, but that each sort becomes lines.
 async fn grouped(archive: &dyn Archive) -> Rules {
@@ -250,18 +250,6 @@ pub(super) async fn s1_of_deeds_that_race_a_line_counts_each_once(archive: Arc<d
     let all = log(&*archive, ann).await;
     let of = |wanted: Op| all.iter().filter(|(op, _)| *op == wanted).count();
     assert_eq!(of(Op::Add) - of(Op::Delete), found.len(), "each that is gone had one delete");
-}
-
-async fn erase(archive: &Arc<dyn Archive>, who: UserNo) {
-    let begun = archive.begin_erasure(who, NOW).await.unwrap();
-    let eraser = Eraser::new(archive.clone(), Arc::new(Naive::new(4)));
-    loop {
-        let erasure = archive.erasure(begun.id).await.unwrap().unwrap();
-        if erasure.state.is_finished() {
-            return;
-        }
-        eraser.step(&erasure, NOW).await.unwrap();
-    }
 }
 
 pub(super) async fn s6_an_erased_user_is_in_no_line_and_has_none(archive: Arc<dyn Archive>) {

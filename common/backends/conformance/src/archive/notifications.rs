@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Publish, Write, Written};
 use feedgate_common::around::{CommentWrite, Commented, NewComment, PastComment, Reaction, Unreacted, Visible};
-use feedgate_common::feed::Eraser;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::notify::{KEY_PREFIX, Notified, Rules, Way};
 use feedgate_common::seen::Earlier;
 use feedgate_common::{Epoch, FeedId, InboxKey, Item, ItemId, Millis, Op, Position, Seen, UserNo, Watermarks};
 
+use super::erasures::erase;
 use super::{NOW, accept, body, delete, follow, number, post, shield, to_users, unfollow, user, write};
-use crate::inboxes::naive::Naive;
 
 /// Kinds of their own for all sorts; those of reactions and comments go to a named feed.
 pub(super) async fn rules(archive: &dyn Archive) -> Rules {
@@ -434,15 +433,7 @@ pub(super) async fn what_was_told_to_and_of_an_erased_user_is_gone(archive: Arc<
     let (letter, _) = accept(&*archive, to_users("bob", "a letter", &["ann"]), NOW).await;
     let (of_ann, of_cid) = (told(&*archive, ann).await, told(&*archive, cid).await);
     assert_eq!((of_ann.len(), of_cid.len()), (4, 2));
-    let begun = archive.begin_erasure(ann, NOW).await.unwrap();
-    let eraser = Eraser::new(archive.clone(), Arc::new(Naive::new(4)));
-    let removed = loop {
-        let erasure = archive.erasure(begun.id).await.unwrap().unwrap();
-        if erasure.state.is_finished() {
-            break erasure.state.removed;
-        }
-        eraser.step(&erasure, NOW).await.unwrap();
-    };
+    let removed = erase(&archive, ann).await.state.removed;
     assert_eq!((removed.addressed, removed.direct_items), (4, 1), "what she was told, and what told of her");
     let ids: Vec<ItemId> = of_ann.iter().chain(&of_cid).map(|item| item.id).collect();
     let left: Vec<ItemId> = archive.items(&ids).await.unwrap().iter().flatten().map(|item| item.id).collect();

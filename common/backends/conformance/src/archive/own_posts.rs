@@ -6,19 +6,19 @@ use feedgate_common::archive::{Archive, Below, Publish, Refused, Write, Written}
 use feedgate_common::around::CommentWrite;
 use feedgate_common::change::{Class, Route};
 use feedgate_common::erase::Stage;
-use feedgate_common::feed::{Eraser, jobs_of, traces};
+use feedgate_common::feed::{jobs_of, traces};
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::jobs::Job;
 use feedgate_common::{Cut, DisplayKey, InboxKey, ItemId, Progress, UserId, UserNo, Watermarks};
 
 use super::audiences::narrowed_to;
+use super::erasures::erase;
 use super::notifications::{comment, react, repost, rules, say};
 use super::{
     NOW, OneEdge, accept, change, classify, delete, follow, move_to, number, post, shield, to_users, unfollow, user,
     write,
 };
-use crate::inboxes::naive::Naive;
 
 /// More adds than any feed here has.
 const ALL: usize = 100;
@@ -340,12 +340,7 @@ pub(super) async fn s10_what_an_erased_user_had_of_its_own_is_gone(archive: Arc<
     accept(&*archive, to_users("ann", "to you", &["bob"]), NOW).await;
     write(&*archive, follow("ann", "bob")).await.unwrap();
     let ann = number(&*archive, "ann").await;
-    let id = archive.begin_erasure(ann, NOW).await.unwrap().id;
-    let eraser = Eraser::new(archive.clone(), Arc::new(Naive::new(4)));
-    while let Some(open) = eraser.open(1).await.unwrap().pop() {
-        eraser.step(&open, NOW).await.unwrap();
-    }
-    let removed = archive.erasure(id).await.unwrap().unwrap().state.removed;
+    let removed = erase(&archive, ann).await.state.removed;
     assert_eq!((removed.following, removed.followers, removed.items, removed.direct_items), (1, 0, 1, 1));
     assert!(!on(&*archive, ann).await);
     assert_eq!(sent(&*archive, ann, 2).await, []);

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Publish, Write, Written};
-use feedgate_common::feed::Eraser;
 use feedgate_common::pins::{NotPinned, PINS_MAX, Pin};
 use feedgate_common::{FeedId, ItemId, UserNo};
 
+use super::erasures::erase;
 use super::{NOW, accept, delete, move_to, number, post, to_users, write};
-use crate::inboxes::naive::Naive;
 
 async fn posts(archive: &dyn Archive, author: &str, count: usize) -> Vec<ItemId> {
     let mut items = vec![];
@@ -128,15 +127,7 @@ pub(super) async fn s13_an_erasure_takes_pins_along(archive: Arc<dyn Archive>) {
     let (ann, bob) = (number(&*archive, "ann").await, number(&*archive, "bob").await);
     archive.pin(ann, of_ann[0]).await.unwrap().unwrap();
     archive.pin(bob, of_bob[0]).await.unwrap().unwrap();
-    let id = archive.begin_erasure(ann, NOW).await.unwrap().id;
-    let eraser = Eraser::new(archive.clone(), Arc::new(Naive::new(4)));
-    loop {
-        let erasure = archive.erasure(id).await.unwrap().unwrap();
-        if erasure.state.is_finished() {
-            break;
-        }
-        eraser.step(&erasure, NOW + 1).await.unwrap();
-    }
+    erase(&archive, ann).await;
     assert_eq!(archive.pins(ann).await.unwrap(), []);
     assert_eq!(pinned(&*archive, bob).await, of_bob);
 }

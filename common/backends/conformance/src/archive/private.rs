@@ -6,18 +6,18 @@ use feedgate_common::archive::{Answer, Archive, Below, Publish, Refused, Write, 
 use feedgate_common::around::{Viewer, seen_by, who_sees};
 use feedgate_common::change::Class;
 use feedgate_common::erase::{Stage, Trace};
-use feedgate_common::feed::{Eraser, traces};
+use feedgate_common::feed::traces;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::{DisplayKey, FeedId, InboxKey, ItemId, Millis};
 
 use super::audiences::narrowed_to;
+use super::erasures::erase;
 use super::notifications::{rules, told};
 use super::{
     NOW, OneEdge as _, accept, change, classify, follow, number, post, shield, to_users, unfollow, user, write,
     write_at,
 };
-use crate::inboxes::naive::Naive;
 
 fn private(author: &str, private: bool) -> Write {
     Write::Private { author: user(author), private }
@@ -324,16 +324,8 @@ pub(super) async fn s9_an_erasure_takes_requests_and_counts_them(archive: Arc<dy
     let found: Vec<Trace> = page.found.into_iter().map(|(_, trace)| trace).collect();
     let [bob, cid] = [number(reader, "bob").await, number(reader, "cid").await];
     assert_eq!(found, [Trace::Asker(cid), Trace::Asker(bob), Trace::Private]);
-    let id = reader.begin_erasure(ann, NOW).await.unwrap().id;
-    let eraser = Eraser::new(archive.clone(), Arc::new(Naive::new(4)));
-    let erased = loop {
-        let erasure = reader.erasure(id).await.unwrap().unwrap();
-        if erasure.state.is_finished() {
-            break erasure;
-        }
-        eraser.step(&erasure, NOW).await.unwrap();
-    };
-    assert_eq!((erased.state.removed.requests, erased.state.removed.following), (3, 0));
+    let removed = erase(&archive, ann).await.state.removed;
+    assert_eq!((removed.requests, removed.following), (3, 0));
     assert_eq!((askers(reader, "ann").await, askers(reader, "ben").await), (vec![], vec!["cid".to_owned()]));
     assert!(!reader.author(ann).await.unwrap().private);
     assert_eq!(reader.held(ann, None, 9).await.unwrap(), []);

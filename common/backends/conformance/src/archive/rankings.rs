@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Below, Event, Write, Written};
 use feedgate_common::around::{Terms, brought_to, seen_by, who_sees};
-use feedgate_common::feed::Eraser;
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ranking::{NoSuchItem, Ranked};
 use feedgate_common::{DisplayKey, Entry, InboxKey, ItemId, Op, UserNo, Watermarks};
 
 use super::audiences::narrowed_to;
+use super::erasures::erase;
 use super::{NOW, accept, delete, edit, follow, move_to, number, post, shield, to_users, unfollow, write};
-use crate::inboxes::naive::Naive;
 
 /// The keys of the named feeds "picks" and "more" of a reader.
 async fn feeds(archive: &dyn Archive, reader: &str) -> [InboxKey; 2] {
@@ -330,21 +329,9 @@ pub(super) async fn s11_an_erasure_takes_rankings_and_their_items_along(archive:
     for key in [mine, others] {
         rank(&*archive, key, &[(of_ann, 1), (of_bob, 2)]).await;
     }
-    let erase = async |name: &str| {
-        let user = number(&*archive, name).await;
-        let id = archive.begin_erasure(user, NOW).await.unwrap().id;
-        let eraser = Eraser::new(archive.clone(), Arc::new(Naive::new(4)));
-        loop {
-            let erasure = archive.erasure(id).await.unwrap().unwrap();
-            if erasure.state.is_finished() {
-                return;
-            }
-            eraser.step(&erasure, NOW + 1).await.unwrap();
-        }
-    };
-    erase("rea").await;
+    erase(&archive, number(&*archive, "rea").await).await;
     assert_eq!((shown(&*archive, mine).await, told(&*archive, mine, 0).await.0), (vec![], vec![]));
-    erase("ann").await;
+    erase(&archive, number(&*archive, "ann").await).await;
     assert_eq!(renew(&*archive, 5).await, [others.reader], "nobody is told of the ranking that is gone");
     assert_eq!(shown(&*archive, others).await, [(of_bob, 2)]);
     assert_eq!(rank(&*archive, mine, &[(of_bob, 3)]).await.added, 1, "who was erased may begin anew");

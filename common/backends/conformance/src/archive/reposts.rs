@@ -5,13 +5,12 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, Audience, Publish, Refused, Write, Written};
 use feedgate_common::around::Viewer;
 use feedgate_common::audience::Narrowed;
-use feedgate_common::feed::Eraser;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::Import;
 use feedgate_common::{ItemId, UserNo};
 
+use super::erasures::erase;
 use super::{NOW, accept, delete, edit, follow, move_to, number, post, shield, to_users, user, write, write_at};
-use crate::inboxes::naive::Naive;
 
 fn repost(author: &str, of: ItemId) -> Publish {
     Publish { repost_of: Some(of), ..post(author, "look") }
@@ -292,15 +291,7 @@ pub(super) async fn an_erasure_takes_reposts_out_of_the_number(archive: Arc<dyn 
     let (of_eve, _) = accept(&*archive, repost("eve", original), NOW).await;
     let (of_ann, _) = accept(&*archive, repost("ann", of_bob), NOW).await;
     let bob = number(&*archive, "bob").await;
-    let id = archive.begin_erasure(bob, NOW).await.unwrap().id;
-    let eraser = Eraser::new(archive.clone(), Arc::new(Naive::new(4)));
-    loop {
-        let erasure = archive.erasure(id).await.unwrap().unwrap();
-        if erasure.state.is_finished() {
-            break;
-        }
-        eraser.step(&erasure, NOW + 1).await.unwrap();
-    }
+    erase(&archive, bob).await;
     assert_eq!(reposts(&*archive, original).await, (1, vec![of_eve]));
     assert_eq!(reposts(&*archive, of_bob).await, (0, vec![of_ann]), "what others have made of it stays theirs");
     write(&*archive, delete(of_ann)).await.unwrap();

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Publish, Write};
-use feedgate_common::feed::Eraser;
 use feedgate_common::{BODIES_KEPT, ItemId, Millis};
 
+use super::erasures::erase;
 use super::{NOW, accept, body, delete, edit, move_to, number, post, write, write_at};
-use crate::inboxes::naive::Naive;
 
 /// A version as these tests compare it: its number, its body, and by how many ms after [`NOW`] it was replaced.
 type Version = (u32, String, Millis);
@@ -111,15 +110,7 @@ pub(super) async fn s13_an_erasure_takes_versions_along(archive: Arc<dyn Archive
         write(&*archive, edit(item, "b")).await.unwrap();
     }
     let ann = number(&*archive, "ann").await;
-    let id = archive.begin_erasure(ann, NOW).await.unwrap().id;
-    let eraser = Eraser::new(archive.clone(), Arc::new(Naive::new(4)));
-    loop {
-        let erasure = archive.erasure(id).await.unwrap().unwrap();
-        if erasure.state.is_finished() {
-            break;
-        }
-        eraser.step(&erasure, NOW + 1).await.unwrap();
-    }
+    erase(&archive, ann).await;
     assert_eq!(versions(&*archive, of_ann).await, []);
     assert_eq!(versions(&*archive, of_bob).await, [version(1, "a", 0)]);
 }

@@ -642,8 +642,8 @@ impl PushNotices for EmbeddedArchive {
         }
         let from = self.due_from.clone();
         let take = move |tx: &mut Tx<'_>| push::take_due(tx, &from, now, lease_until, limit);
-        let (taken, passed) = self.db.write(Durability::Buffered, take).await?;
-        self.due_from.raise(&passed);
+        let taken = self.db.write(Durability::Buffered, take).await?;
+        self.due_from.raise();
         Ok(taken)
     }
 

@@ -61,22 +61,19 @@ pub(super) struct DueFrom(Mutex<Bound>);
 #[derive(Debug)]
 struct Bound {
     place: Place,
-    /// How often it was lowered.
-    lowered: u64,
+    /// Where the bound will be once all transactions until now are committed, if one of them has passed rows.
+    passed: Option<Place>,
 }
 
 /// A place in `PushDue`: when a notice is due, and its key.
 type Place = (Millis, InboxKey);
-
-/// Up to where a transaction has left no row, and how often the bound had been lowered by then.
-pub(super) struct Passed(Place, u64);
 
 /// The least place of all.
 const FIRST: Place = (Millis::MIN, InboxKey { reader: UserNo(0), feed: FeedId(0) });
 
 impl Default for DueFrom {
     fn default() -> Self {
-        Self(Mutex::new(Bound { place: FIRST, lowered: 0 }))
+        Self(Mutex::new(Bound { place: FIRST, passed: None }))
     }
 }
 
@@ -89,11 +86,18 @@ impl DueFrom {
         self.0.lock().place
     }
 
-    /// The transaction is committed, so nobody sees a row below this place any more, unless one has come since.
-    pub(super) fn raise(&self, Passed(place, lowered): &Passed) {
+    /// The transaction leaves no row below this place.
+    fn pass(&self, place: Place) {
         let mut from = self.0.lock();
-        if from.lowered == *lowered {
-            from.place = from.place.max(*place);
+        from.passed = Some(from.passed.map_or(place, |before| before.min(place)));
+    }
+
+    /// To be called when a transaction that has passed rows is committed: then nobody sees them any more. Others that have
+    /// passed more since are left to the next time.
+    pub(super) fn raise(&self) {
+        let mut from = self.0.lock();
+        if let Some(passed) = from.passed.take() {
+            from.place = from.place.max(passed);
         }
     }
 
@@ -101,7 +105,7 @@ impl DueFrom {
     fn lower(&self, place: Place) {
         let mut from = self.0.lock();
         from.place = from.place.min(place);
-        from.lowered += 1;
+        from.passed = from.passed.map(|passed| passed.min(place));
     }
 }
 
@@ -241,14 +245,14 @@ pub(super) fn may_be_due(db: &Database, from: &DueFrom, now: Millis) -> Result<b
 /// The greatest key, for the end of a range.
 const LAST: InboxKey = InboxKey { reader: UserNo(u32::MAX), feed: FeedId(u16::MAX) };
 
-/// Takes what is due, and says how far the bound may be [raised](DueFrom::raise) once the transaction is committed.
+/// Takes what is due. The bound is to be [raised](DueFrom::raise) once the transaction is committed.
 pub(super) fn take_due(
     tx: &mut Tx<'_>,
     from: &DueFrom,
     now: Millis,
     lease_until: Millis,
     limit: usize,
-) -> Result<(Vec<Notice>, Passed)> {
+) -> Result<Vec<Notice>> {
     // Those whose readers were told are forgotten on the way, a bounded number of them at a time.
     let most = limit.max(1).saturating_mul(4);
     let (mut taken, mut over, mut next) = (vec![], vec![], (now, LAST));
@@ -274,8 +278,8 @@ pub(super) fn take_due(
         put(tx, from, *key, Some(*row), Some(NoticeRow { due: lease_until, ..*row }));
         next = next.min((lease_until, *key));
     }
-    let passed = Passed(next, from.0.lock().lowered);
-    Ok((taken.iter().map(|(key, row)| row.notice(*key)).collect(), passed))
+    from.pass(next);
+    Ok(taken.iter().map(|(key, row)| row.notice(*key)).collect())
 }
 
 fn row(tx: &Tx<'_>, key: InboxKey) -> Result<NoticeRow> {

@@ -48,15 +48,16 @@ impl Reactions for EmbeddedArchive {
 
     async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
         let any = [&self.reactions.any, &self.comments.any, &*self.any_reposts].map(Any::is_set);
+        let [any_reactions, any_comments, any_reposts] = any;
         if any == [false; 3] {
             return Ok(vec![Around::default(); items.len()]);
         }
         let view = self.db.view()?;
         let joined = |item: &ItemId| {
-            let reactions = if any[0] { around(&view, *item, viewer)? } else { Around::default() };
-            let comments = if any[1] { comments::count(&view, *item)? } else { 0 };
+            let reactions = if any_reactions { around(&view, *item, viewer)? } else { Around::default() };
+            let comments = if any_comments { comments::count(&view, *item)? } else { 0 };
             // Reposts outlive their original, around which nothing stands any more.
-            let reposts = if any[2] { reposts::how_many(&*view, *item)? } else { 0 };
+            let reposts = if any_reposts { reposts::how_many(&*view, *item)? } else { 0 };
             let reposts = if reposts > 0 && !lives(&*view, *item)? { 0 } else { reposts };
             Ok(Around { comments, reposts, ..reactions })
         };

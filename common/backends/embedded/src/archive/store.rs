@@ -291,6 +291,16 @@ fn hold(
     count(ledger, edge.1, more)
 }
 
+/// The first place from `wanted` on that is not taken. Imported times may be whole days, so millions of lines may ask for
+/// the same few places.
+fn free_place(wanted: u64, is_taken: impl Fn(u64) -> Result<bool>) -> Result<u64> {
+    let mut place = wanted;
+    while is_taken(place)? {
+        place += 1;
+    }
+    Ok(place)
+}
+
 /// Puts a follow into both lists. Answers its place there.
 fn list(
     ledger: &mut Ledger<'_, '_>,
@@ -298,11 +308,10 @@ fn list(
     number: Generation,
     since: Millis,
 ) -> Result<u64> {
-    let mut listed = listed_at(since, number);
-    // Imported times may be whole days, so millions of follows may ask for the same few places.
-    while ledger.tx.has::<FollowerList>(&(author, listed))? || ledger.tx.has::<FollowingList>(&(reader, listed))? {
-        listed += 1;
-    }
+    let tx = &ledger.tx;
+    let listed = free_place(listed_at(since, number), |place| {
+        Ok(tx.has::<FollowerList>(&(author, place))? || tx.has::<FollowingList>(&(reader, place))?)
+    })?;
     ledger.tx.put::<FollowingList>(&(reader, listed), &FollowLine { user: author, since });
     ledger.tx.put::<FollowerList>(&(author, listed), &FollowLine { user: reader, since });
     Ok(listed)
@@ -315,10 +324,7 @@ fn ask(
     number: Generation,
     since: Millis,
 ) -> Result<u64> {
-    let mut listed = listed_at(since, number);
-    while ledger.tx.has::<RequestList>(&(author, listed))? {
-        listed += 1;
-    }
+    let listed = free_place(listed_at(since, number), |place| ledger.tx.has::<RequestList>(&(author, place)))?;
     ledger.tx.put::<RequestList>(&(author, listed), &FollowLine { user: reader, since });
     Ok(listed)
 }
