@@ -12,7 +12,7 @@ const SECRET = "only bob may read this";
 
 /** Bob follows an author that mallory does not, and has items, a device and a position. */
 async function start(t) {
-  const server = await Server.start(t, { config: '[gateway]\ncommands_per_sec = 1000\n[feeds.likes]\nkinds = ["like"]\n[feeds.picks]\nranked = true\n[search]\nfields = ["text"]\n' });
+  const server = await Server.start(t, { config: '[gateway]\ncommands_per_sec = 1000\nreads_per_user_per_sec = 1000\nreads_per_address_per_sec = 1000\n[feeds.likes]\nkinds = ["like"]\n[feeds.picks]\nranked = true\n[search]\nfields = ["text"]\n' });
   await server.follow("bob", "ann");
   await server.page("bob");
   const posts = [];

@@ -13,7 +13,7 @@ use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Delivery, Job, Lane};
 use feedgate_common::{Archive, Doorbell, Jobs, UserNo};
 use feedgate_timeline::Settings;
-use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// A doorbell that breaks the first times it is rung.
 pub(crate) struct Broken {
@@ -110,34 +110,34 @@ impl Jobs for Flaky {
     }
 }
 
-/// A queue that merges what is put while an equal job is in flight: here the sweep's job, and one for a post
-/// that is accepted after it, just before the job in flight is acknowledged.
+/// A queue that merges what is put while an equal job is in flight: here the job of the sweep, and one for a post that is
+/// accepted just before the job in flight is acknowledged. It gives no job before the sweep has put its own: so the sweep
+/// still finds the first post outstanding, and never finds the second one.
 struct Merging {
     inner: Arc<dyn Jobs>,
     archive: Arc<dyn Archive>,
     meanwhile: Mutex<Option<Publish>>,
-    swept: Notify,
+    swept: CancellationToken,
 }
 
 #[async_trait]
 impl Jobs for Merging {
     async fn put(&self, jobs: &[Job]) -> Result<()> {
         if self.meanwhile.lock().expect("no test panics with it").is_some() {
-            self.swept.notify_one();
+            self.swept.cancel();
             return Ok(());
         }
         self.inner.put(jobs).await
     }
 
     async fn take(&self, lane: Lane) -> Result<Delivery> {
+        self.swept.cancelled().await;
         self.inner.take(lane).await
     }
 
     async fn ack(&self, id: u64) -> Result<()> {
-        let meanwhile = self.meanwhile.lock().expect("no test panics with it").clone();
+        let meanwhile = self.meanwhile.lock().expect("no test panics with it").take();
         if let Some(post) = meanwhile {
-            self.swept.notified().await;
-            self.meanwhile.lock().expect("no test panics with it").take();
             self.archive.write(vec![Write::Publish(post)], NOW).await?;
         }
         self.inner.ack(id).await
@@ -203,7 +203,7 @@ async fn i4_what_is_merged_with_a_job_in_flight_is_done_when_that_job_has_looked
     let town = news(dir.path()).await;
     let (inner, archive) = (town.stores.jobs.clone(), town.stores.archive.clone());
     let meanwhile = Mutex::new(Some(town.item(0, 101)));
-    let jobs = Arc::new(Merging { inner, archive, meanwhile, swept: Notify::new() });
+    let jobs = Arc::new(Merging { inner, archive, meanwhile, swept: CancellationToken::new() });
     let worker = town.worker_on(jobs, town.stores.doorbell.clone(), settings());
     eventually("the other post is there too", async || town.shown(1).await == BTreeSet::from([100, 101])).await;
     town.drained().await;
