@@ -109,6 +109,42 @@ async fn an_ack_from_before_a_rollback_of_the_store_removes_no_later_job() {
     assert_eq!(take(&jobs).await.job, fan_out(3));
 }
 
+/// A server whose disk was full forgets that it has removed a message, and its consumer knows that it was acknowledged.
+#[tokio::test]
+async fn a_job_that_came_back_and_is_delivered_to_nobody_is_put_anew() {
+    let mut server = Nats::start();
+    let settings = Settings { stranded_every: Duration::from_millis(100), ..Settings::default() };
+    let jobs = jobs(&server, &settings).await;
+    jobs.put(&[fan_out(1), fan_out(2), fan_out(3)]).await.unwrap();
+    let messages = store(&server).join("$G/streams/FEED_WORK/msgs");
+    let copied = server.directory().join("copy");
+    server.kill();
+    copy(&messages, &copied);
+    server.restart();
+    for _ in 1..=3 {
+        let taken = take(&jobs).await;
+        ack_again(&jobs, taken).await;
+    }
+    server.stop();
+    std::fs::remove_dir_all(&messages).unwrap();
+    std::fs::rename(&copied, &messages).unwrap();
+    server.restart();
+    put_again(&jobs, fan_out(2)).await;
+    assert_eq!(
+        jobs.pending().await.unwrap(),
+        3,
+        "the messages are there again, and the put is merged with one of them"
+    );
+    let mut again = vec![];
+    for _ in 1..=3 {
+        let taken = take(&jobs).await;
+        again.push(taken.job);
+        ack_again(&jobs, taken).await;
+    }
+    assert_eq!(again, [fan_out(1), fan_out(2), fan_out(3)]);
+    assert_eq!(jobs.pending().await.unwrap(), 0);
+}
+
 #[tokio::test]
 async fn a_stream_that_somebody_deleted_is_set_up_again() {
     let server = Nats::start();

@@ -4,6 +4,7 @@
 //!   calls of take wait ─▶ as many requests to the server, each until it lapses
 //!   a message ─▶ readable? ─ yes ─▶ hands        a newer version's ─▶ back, for a newer worker
 //!   no consumer there ─▶ set up again, pause     a new connection  ─▶ all requests again
+//!   every now and then ─▶ jobs that are stranded are put anew
 //!   the handle is dropped ─▶ drain, and give everything back
 //! ```
 //!
@@ -57,18 +58,25 @@ pub(crate) struct Feeder {
     /// The requests under way, the oldest first.
     asked: VecDeque<Asked>,
     paused_until: Instant,
+    /// Whether this process takes jobs of the lane: it has asked for one.
+    takes: bool,
+    /// How far the consumer had been acknowledged at the last look for stranded jobs.
+    acknowledged: u64,
 }
 
 impl Feeder {
     pub(crate) fn new(lane: Lane, streams: Streams, shared: Arc<Shared>) -> Self {
         let inbox = streams.bus.client().new_inbox();
-        Self { lane, streams, shared, inbox, asked: VecDeque::new(), paused_until: Instant::now() }
+        let (asked, paused_until) = (VecDeque::new(), Instant::now());
+        Self { lane, streams, shared, inbox, asked, paused_until, takes: false, acknowledged: 0 }
     }
 
     /// Runs until `closed` says that the handle was dropped.
     pub(crate) async fn run(mut self, mut closed: watch::Receiver<()>) {
         let mut signs_of_work = interval(self.streams.settings().ack_wait / 3);
         signs_of_work.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = interval(self.streams.settings().stranded_every);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut gaps = self.streams.bus.gaps();
         loop {
             let mut subscriber = match self.streams.bus.client().subscribe(self.inbox.clone()).await {
@@ -94,6 +102,7 @@ impl Feeder {
                         None => break,
                     },
                     _ = gaps.changed() => self.asked.clear(),
+                    _ = looks.tick(), if self.takes => self.put_stranded_anew().await,
                     () = self.shared.wanted(self.lane).notified() => {}
                     () = sleep_until(self.next_look()) => {}
                 }
@@ -123,6 +132,7 @@ impl Feeder {
             self.paused_until = now + PAUSE;
             return;
         }
+        self.takes = true;
         let asked = Asked { lost: now + REQUEST_LOST, connection: self.streams.bus.connection() };
         let request = format!(r#"{{"batch":{batch},"expires":{}}}"#, REQUEST.as_nanos());
         let request = async_nats::client::Request::new().payload(request.into()).inbox(self.inbox.clone());
@@ -184,6 +194,17 @@ impl Feeder {
             for reply in replies {
                 self.streams.say(&reply, AckKind::Progress).await;
             }
+        }
+    }
+
+    /// Puts jobs anew whose messages the consumer had passed at the last look. If it fails, the next look finds them again.
+    async fn put_stranded_anew(&mut self) {
+        if !self.streams.bus.is_connected() {
+            return;
+        }
+        match self.streams.put_stranded_anew(self.lane, self.acknowledged).await {
+            Ok(acknowledged) => self.acknowledged = acknowledged,
+            Err(error) => tracing::debug!(%error, lane = ?self.lane, "NATS was not looked through for stranded jobs"),
         }
     }
 

@@ -18,6 +18,13 @@
 //! that was not heard, the message at that sequence is compared by its time first. Then ack removes it directly,
 //! because a consumer that was rolled back does not answer acks of what it has not delivered.
 //!
+//! # A job that is stranded
+//!
+//! A server whose disk was full may forget that it has removed a message, and yet know that its consumer was acknowledged
+//! that far. After its restart the message stands in the stream again, no consumer delivers it, and each later put of an
+//! equal job would be merged with it (seen with nats-server 2.15). So each feeder looks for messages that the consumer had
+//! passed one look ago, and puts their jobs anew.
+//!
 //! Invariants: a job leaves the queue only by the ack of someone it was delivered to; this process holds no more
 //! untaken jobs than calls wait, and none for longer than [`Settings::grace`].
 //!
@@ -62,6 +69,8 @@ pub struct Settings {
     pub in_flight_max: i64,
     /// A job that has come and is not taken for this long goes back to the others.
     pub grace: Duration,
+    /// How often a process that takes jobs looks for stranded ones.
+    pub stranded_every: Duration,
     /// Copies of each stream in a NATS cluster, 1 to 5.
     pub replicas: usize,
     /// How long events stay for outsiders.
@@ -76,6 +85,7 @@ impl Default for Settings {
             ack_wait: Duration::from_millis(1500),
             in_flight_max: 4096,
             grace: Duration::from_millis(250),
+            stranded_every: Duration::from_secs(5),
             replicas: 1,
             events_age: Duration::from_secs(24 * 3600),
             events_bytes: 256 << 20,

@@ -22,7 +22,7 @@ use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::{AckKind, PublishMessage};
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy, State};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Job, Lane};
 use futures_util::future::{join_all, try_join};
@@ -208,6 +208,30 @@ impl Streams {
         within(CALL, removed).await.map(drop)
     }
 
+    /// Puts the jobs anew whose messages stand in the stream at or before `acknowledged`. The consumer had been
+    /// acknowledged that far a while ago: what was removed late is gone by now, and what still stands is delivered to
+    /// nobody. Gives how far the consumer has been acknowledged now.
+    ///
+    /// It takes as many messages as it can within a few seconds. If it fails, or if the process dies between the two steps,
+    /// a job may be removed and not put. Its event is outstanding in the Archive, so the sweep puts it again.
+    pub(crate) async fn put_stranded_anew(&self, lane: Lane, acknowledged: u64) -> Result<u64> {
+        let looked = async {
+            let stream = self.bus.jetstream().get_stream_no_info(stream(lane)).await.map_err(failed)?;
+            let consumer = stream.consumer_info(CONSUMER).await.map_err(failed)?;
+            let mut first = stream.get_info().await.map_err(failed)?.state;
+            while is_stranded(&first, acknowledged.min(consumer.ack_floor.stream_sequence)) {
+                let message = stream.get_raw_message(first.first_sequence).await.map_err(failed)?;
+                stream.delete_message(first.first_sequence).await.map_err(failed)?;
+                let job = wire::decode(&message.payload).ok();
+                tracing::warn!(?job, sequence = first.first_sequence, "NATS delivered a job to nobody; it is put anew");
+                self.put(job.as_slice()).await?;
+                first = stream.get_info().await.map_err(failed)?.state;
+            }
+            Ok(consumer.ack_floor.stream_sequence)
+        };
+        within(CALL, looked).await
+    }
+
     /// Waits until the message of a delivery is gone from the stream.
     pub(crate) async fn gone(&self, place: &Place) -> Result<()> {
         let gone = async {
@@ -250,6 +274,11 @@ impl Streams {
             tracing::debug!(%error, "a delivery could not be answered; it comes again");
         }
     }
+}
+
+/// Whether the first message of a stream is one that its consumer has passed.
+fn is_stranded(stream: &State, acknowledged: u64) -> bool {
+    stream.messages > 0 && stream.first_sequence <= acknowledged
 }
 
 /// That the stream of a lane takes no jobs, and what to do.
