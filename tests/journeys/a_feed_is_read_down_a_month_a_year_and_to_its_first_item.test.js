@@ -48,24 +48,31 @@ async function read(server, reader, between = async () => {}) {
   }
 }
 
-/** How far down a follow of today reaches, by the setting. */
-const DEPTHS = [["a month", 30], ["a year", YEAR]];
+const LENGTH = YEAR + 30;
 
-for (const [depth, backfill] of DEPTHS) {
-  test(`a feed of authors who are followed today is ${depth} deep`, async (t) => {
+/** How far down a follow of today reaches by the setting, and how many items of each author a phone gets at once. */
+const DEPTHS = [
+  { depth: "a month", backfill: 30, days: 30, brought: 30 },
+  { depth: "a year", backfill: YEAR, days: YEAR, brought: YEAR },
+  { depth: "all that there is", backfill: '"all"', days: LENGTH, brought: 100 },
+];
+
+for (const { depth, backfill, days, brought } of DEPTHS) {
+  test(`a feed of authors who are followed today reaches down ${depth}`, async (t) => {
     const server = await Home.start(t, { config: `backfill = ${backfill}\n` });
-    const posts = await diary(server, YEAR + 30);
+    const posts = await diary(server, LENGTH);
     const phone = await Phone.open(t, server, "eve");
     await phone.subscribed();
     for (const author of AUTHORS) await server.follow("eve", author);
-    const deep = posts.slice(0, AUTHORS.length * backfill);
-    await phone.shows(`what is ${depth} old`, (items) => ids(items).join() === ids(deep).join());
-    assert.equal(deep.at(-1).body.days, backfill - 1);
-    assert.deepEqual(ids(await read(server, "eve")), ids(deep));
+    const [newest, deep] = [brought, days].map((each) => ids(posts.slice(0, AUTHORS.length * each)));
+    await phone.shows("what the follows bring", (items) => ids(items).join() === newest.join());
+    assert.equal(posts[deep.length - 1].body.days, days - 1);
+    assert.deepEqual(ids(await read(server, "eve")), deep);
 
     const { id } = await server.publish("bob", { days: 0 });
-    await phone.shows("the next one above all of it", (items) => ids(items).join() === [id, ...ids(deep)].join());
+    await phone.shows("the next one above", (items) => ids(items).join() === [id, ...newest].join());
     await phone.agrees();
+    assert.deepEqual(ids(phone.feed.items()), [id, ...deep]);
   });
 }
 

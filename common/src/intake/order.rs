@@ -36,6 +36,7 @@ pub enum Concerns {
 struct Named {
     author: Option<String>,
     user: Option<String>,
+    reader: Option<String>,
     other: Option<String>,
     member: Option<String>,
     item: Option<String>,
@@ -53,7 +54,8 @@ struct Many {
 
 impl Named {
     fn concerns(self) -> impl Iterator<Item = Concern> {
-        let users = [self.author, self.user, self.other, self.member].into_iter().flatten().map(Concern::User);
+        let users =
+            [self.author, self.user, self.reader, self.other, self.member].into_iter().flatten().map(Concern::User);
         let foreign = self.foreign_id.map(|foreign| Concern::Item(format!("foreign:{foreign}")));
         let items = [self.id, self.original].iter().filter_map(item).collect::<Vec<_>>();
         users.chain(items).chain(self.item.map(Concern::Item)).chain(foreign)
@@ -169,6 +171,7 @@ mod tests {
         assert_eq!(of("publish", named), and(&["ann"], &["7", "6", "foreign:post/1"]));
         assert_eq!(of("batch", r#"{"ops":[{"author":"ann"},{"author":"bob"}]}"#), users(&["ann", "bob"]));
         assert_eq!(of("follows", r#"{"ops":[{"op":"mute","user":"a","other":"b"}]}"#), users(&["a", "b"]));
+        assert_eq!(of("follows", r#"{"ops":[{"op":"accept","user":"a","reader":"b"}]}"#), users(&["a", "b"]));
         assert_eq!(of("lists", r#"{"ops":[{"op":"add","user":"a","list":"l","member":"b"}]}"#), users(&["a", "b"]));
         assert_eq!(of("follow.b%2Eob.ann", ""), users(&["b.ob", "ann"]));
         assert_eq!(of("accept.ann.bob", ""), users(&["ann", "bob"]));

@@ -3,7 +3,7 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::archive::{Write, Written};
+use feedgate_common::archive::{Refused, Write, Written};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -67,12 +67,12 @@ pub(super) fn pointer(nth: usize) -> String {
 }
 
 /// Reads `{"ops":[…]}` with `read`, which gets each operation and the pointer to it; carries out all in one commit, and
-/// makes the result of each that was done with `answer`. If the future is dropped, the commit may still be made.
+/// makes the result of each that was written or refused with `answer`. If the future is dropped, the commit may still be made.
 pub(super) async fn carry_out<T, R: Serialize>(
     writer: &Writer,
     payload: Payload<BYTES_MAX>,
     mut read: impl FnMut(&RawValue, String) -> Operation<T>,
-    answer: impl Fn(T, Written) -> R,
+    answer: impl Fn(T, Result<Written, Refused>) -> Result<R, Refused>,
 ) -> Result<Response, Problem> {
     let mut writes = vec![];
     let places = self::read(&payload, |op, at| {
@@ -85,7 +85,7 @@ pub(super) async fn carry_out<T, R: Serialize>(
     let results = places.into_iter().enumerate().map(|(i, place)| {
         let context = place?;
         let written = written.next().expect("the Archive answers each write");
-        written.map(|written| answer(context, written)).map_err(|refused| Problem::from(refused).within(&pointer(i)))
+        answer(context, written).map_err(|refused| Problem::from(refused).within(&pointer(i)))
     });
     Ok(self::answer(results))
 }

@@ -1,9 +1,9 @@
-//! Many changes of who follows, mutes, hides from and blocks whom, in one commit.
+//! Many changes of who follows, mutes, hides from and blocks whom, and answers to requests, in one commit.
 
 use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::UserId;
-use feedgate_common::archive::{Write, Written};
+use feedgate_common::archive::{Answer, Refused, Write, Written};
 use feedgate_common::graph::Shield;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -36,6 +36,10 @@ enum Now {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pending: bool,
     },
+    Request {
+        reader: UserId,
+        accepted: bool,
+    },
     Mute {
         other: UserId,
         muted: bool,
@@ -50,11 +54,16 @@ enum Now {
     },
 }
 
+/// The fields that name the other user of an operation; each takes one of them.
+const WHOM: [&str; 3] = ["author", "reader", "other"];
+
 /// An operation by its name.
 #[derive(Clone, Copy)]
 enum Verb {
     /// Set the edge (true), or remove it.
     Follow(bool),
+    /// Accept a request, or refuse it.
+    Answer(Answer),
     /// Put the shield up (true), or take it down.
     Shield(Shield, bool),
 }
@@ -69,22 +78,30 @@ pub(super) async fn many(
     batch::carry_out(&writer, payload, operation, outcome).await
 }
 
-/// The result of an operation that was carried out.
-fn outcome(wanted: Outcome, written: Written) -> Outcome {
+/// The result of an operation that was carried out. To refuse a request that is not there succeeds, as by itself.
+fn outcome(wanted: Outcome, written: Result<Written, Refused>) -> Result<Outcome, Refused> {
     match (wanted, written) {
-        (Outcome { user, now: Now::Follow { author, .. }, .. }, Written::Edge { pending: true, .. }) => {
-            Outcome { status: 202, user, now: Now::Follow { author, following: false, pending: true } }
+        (Outcome { user, now: Now::Follow { author, .. }, .. }, Ok(Written::Edge { pending: true, .. })) => {
+            Ok(Outcome { status: 202, user, now: Now::Follow { author, following: false, pending: true } })
         }
-        (wanted, _) => wanted,
+        (wanted @ Outcome { now: Now::Request { accepted: false, .. }, .. }, Err(Refused::NoSuchRequest { .. })) => {
+            Ok(wanted)
+        }
+        (wanted, written) => written.map(|_| wanted),
     }
 }
 
-/// Reads one operation: `{"op":"follow"|"unfollow","user","author"}` or `{"op":"mute"|…,"user","other"}`.
+/// Reads one operation: `{"op":"follow"|"unfollow","user","author"}`, `{"op":"accept"|"refuse","user","reader"}` or
+/// `{"op":"mute"|…,"user","other"}`.
 fn operation(op: &RawValue, at: String) -> Operation<Outcome> {
-    let fields = Fields::of(op, at, &["op", "user", "author", "other"])?;
+    let fields = Fields::of(op, at, &[&["op", "user"], &WHOM[..]].concat())?;
     let verb = verb(&fields.required("op")?)?;
-    let (whom, not) = if matches!(verb, Verb::Follow(_)) { ("author", "other") } else { ("other", "author") };
-    if let Some(field) = fields.get(not) {
+    let whom = match verb {
+        Verb::Follow(_) => "author",
+        Verb::Answer(_) => "reader",
+        Verb::Shield(..) => "other",
+    };
+    if let Some(field) = WHOM.iter().filter(|name| **name != whom).find_map(|name| fields.get(name)) {
         return Err(field.refuse(format_args!("this operation takes {whom:?} instead")));
     }
     let user: UserId = fields.required("user")?.name()?;
@@ -95,6 +112,10 @@ fn operation(op: &RawValue, at: String) -> Operation<Outcome> {
             let (reader, author) = (user.clone(), other.clone());
             let write = if following { Write::Follow { reader, author } } else { Write::Unfollow { reader, author } };
             (write, Now::Follow { author: other, following, pending: false })
+        }
+        Verb::Answer(answer) => {
+            let write = Write::Answer { reader: other.clone(), author: user.clone(), answer };
+            (write, Now::Request { reader: other, accepted: answer == Answer::Accept })
         }
         Verb::Shield(shield, up) => {
             let write = shields::write(user.clone(), other.clone(), shield, up).map_err(|why| whom.refuse(why))?;
@@ -113,6 +134,8 @@ fn verb(op: &Field<'_>) -> Result<Verb, Problem> {
     Ok(match &*op.string()? {
         "follow" => Verb::Follow(true),
         "unfollow" => Verb::Follow(false),
+        "accept" => Verb::Answer(Answer::Accept),
+        "refuse" => Verb::Answer(Answer::Refuse),
         "mute" => Verb::Shield(Shield::Mute, true),
         "unmute" => Verb::Shield(Shield::Mute, false),
         "hide" => Verb::Shield(Shield::Hide, true),
@@ -121,7 +144,8 @@ fn verb(op: &Field<'_>) -> Result<Verb, Problem> {
         "unblock" => Verb::Shield(Shield::Block, false),
         other => {
             return Err(op.refuse(format_args!(
-                "must be \"follow\", \"mute\", \"hide\" or \"block\", or one of these with \"un\" before it, not {:?}",
+                "must be \"follow\", \"mute\", \"hide\" or \"block\", or one of these with \"un\" before it, or \"accept\" or \
+                 \"refuse\", not {:?}",
                 short(other)
             )));
         }

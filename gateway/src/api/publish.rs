@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use compact_str::CompactString;
-use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Write, Written};
+use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Written};
 use feedgate_common::audience::{LISTS_MAX, Narrowed, Narrowing};
 use feedgate_common::ids::ListName;
 use feedgate_common::named::KIND_MAX;
@@ -134,9 +134,9 @@ pub(super) async fn many(
         }
         Ok((publish.author.clone(), Write::Publish(publish)))
     };
-    let answer = |author, written| {
-        let (status, accepted) = accepted(author, written);
-        Outcome { status: status.as_u16(), accepted }
+    let answer = |author, written: Result<Written, Refused>| {
+        let (status, accepted) = accepted(author, written?);
+        Ok(Outcome { status: status.as_u16(), accepted })
     };
     batch::carry_out(&writer, payload, operation, answer).await
 }

@@ -54,6 +54,47 @@ async fn s9_requests_page_newest_first_and_are_answered_once() {
 }
 
 #[tokio::test]
+async fn s9_a_batch_answers_many_requests_and_refuses_what_was_not_asked() {
+    let (server, _dir) = Server::start().await;
+    put(&server, json!({"private": true})).await;
+    for reader in ["a", "b", "c"] {
+        ask(&server, reader).await;
+    }
+    let op = |op: &str, reader: &str| json!({"op": op, "user": "ann", "reader": reader});
+    let ops = json!({"ops": [
+        op("accept", "a"), op("refuse", "b"), op("refuse", "nobody"), op("accept", "nobody"), op("accept", "a"),
+        {"op": "accept", "user": "ann", "author": "c"}, {"op": "follow", "user": "c", "reader": "ann"},
+        {"op": "accept", "user": "ann"}, op("admit", "c"),
+    ]});
+    let results = server.post("/v1/follows/batch", ops).await.expect(200).json["results"].clone();
+    let done =
+        |reader: &str, accepted: bool| json!({"status": 200, "user": "ann", "reader": reader, "accepted": accepted});
+    assert_eq!(results[0], done("a", true));
+    assert_eq!(results[1], done("b", false));
+    assert_eq!(results[2], done("nobody", false), "as by itself");
+    assert_eq!(results[4], done("a", true), "a follower is accepted already");
+    let wrong = [
+        (3, 404, "/ops/3", "nobody has not asked to follow ann"),
+        (5, 422, "/ops/5/author", "\"reader\""),
+        (6, 422, "/ops/6/reader", "\"author\""),
+        (7, 422, "/ops/7/reader", "missing"),
+        (8, 422, "/ops/8/op", "\"accept\""),
+    ];
+    for (n, status, pointer, words) in wrong {
+        assert_eq!(
+            (&results[n]["status"], &results[n]["pointer"]),
+            (&json!(status), &json!(pointer)),
+            "{}",
+            results[n]
+        );
+        assert!(results[n]["detail"].as_str().unwrap().contains(words), "{}", results[n]);
+    }
+    assert_eq!(requests(&server).await, ["c"]);
+    assert_eq!(users(&server.get(&format!("{ANN}/followers")).await.expect(200).json), ["a"]);
+    server.close().await;
+}
+
+#[tokio::test]
 async fn s9_whether_a_user_is_private_stays_whatever_else_is_said() {
     let (server, _dir) = Server::start().await;
     put(&server, json!({"name": "Ann", "private": true})).await;
