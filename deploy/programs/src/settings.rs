@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use push::Push;
-pub(crate) use tls::Tls;
+pub(crate) use tls::{StoresTls, Tls};
 
 use crate::kind::{EMBEDDED, Kind};
 use crate::log::LogFormat;
@@ -95,6 +95,8 @@ pub(crate) struct Settings {
     pub(crate) comments: Comments,
     /// The certificate and the key of `listen`.
     pub(crate) tls: Tls,
+    /// The files for TLS with the stores of a cluster.
+    pub(crate) stores_tls: StoresTls,
     /// Limits and times of the gateway.
     pub(crate) gateway: feedgate_gateway::Settings,
     /// Calls of backends over NATS.
@@ -161,6 +163,7 @@ impl Default for Settings {
             notify: Notify::default(),
             comments: Comments::default(),
             tls: Tls::default(),
+            stores_tls: StoresTls::default(),
             gateway: feedgate_gateway::Settings::default(),
             intake: Intake::default(),
             events: Kept::default(),
@@ -246,6 +249,7 @@ impl Settings {
         problems.extend(self.problems_of_feeds());
         problems.extend(self.notify.problems());
         problems.extend(self.tls.problems());
+        problems.extend(self.stores_tls.problems(self.kind().ok()));
         problems.extend(self.gateway.check().err());
         problems.extend(self.intake.problems());
         if self.intake.open && self.kind() == Ok(Kind::Embedded) {
@@ -308,6 +312,7 @@ mod tests {
             feeds: BTreeMap::from([("likes".into(), Feed { cap: 0, kinds: vec!["like".into()], ..Feed::default() })]),
             notify: Notify { follow: "\n".into(), ..Notify::default() },
             tls: Tls { key: PathBuf::from("key.pem"), ..Tls::default() },
+            stores_tls: StoresTls { certificate: PathBuf::from("our.pem"), ..StoresTls::default() },
             gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
             intake: Intake { in_flight: 0, ..Intake::default() },
             events: Kept { kept_hours: 0, ..Kept::default() },
@@ -329,6 +334,7 @@ mod tests {
             "feeds.likes.cap",
             "notify.follow",
             "tls.certificate",
+            "stores_tls.key",
             "gateway.batch",
             "intake.in_flight",
             "events.kept_hours",

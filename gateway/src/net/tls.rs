@@ -8,12 +8,11 @@ use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use feedgate_tls::pem;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{NoServerSessionStorage, ProducesTickets};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{self, ServerConfig};
@@ -68,13 +67,8 @@ impl Tls {
 }
 
 fn config(certificate: &[u8], key: &[u8], tickets: &Arc<dyn ProducesTickets>) -> Result<ServerConfig, TlsError> {
-    let chain = CertificateDer::pem_slice_iter(certificate)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| TlsError::Certificate(error.to_string()))?;
-    if chain.is_empty() {
-        return Err(TlsError::Certificate("it holds no section \"BEGIN CERTIFICATE\" of PEM".to_owned()));
-    }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Key(error.to_string()))?;
+    let chain = pem::certificates(certificate).map_err(TlsError::Certificate)?;
+    let key = pem::key(key).map_err(TlsError::Key)?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13, &TLS12])
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
