@@ -1,4 +1,4 @@
-//! The settings of TLS: on `listen`, and with the stores of a cluster.
+//! The settings of TLS: on `listen`, on `admin_listen`, and with the stores of a cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,65 @@ impl Tls {
         is_named(&self.certificate)
     }
 
+    /// The files; `None` if there is no TLS.
+    pub(crate) fn files(&self) -> Option<PortFiles> {
+        let (certificate, key) = (self.certificate.clone(), self.key.clone());
+        self.is_on().then_some(PortFiles { section: "tls", certificate, key, client_ca: None })
+    }
+
     /// What is wrong if one file is named and the other is not.
     pub(super) fn problems(&self) -> Option<String> {
         both_or_none("tls", "for no TLS", &self.certificate, &self.key)
     }
+}
+
+/// The files that `admin_listen` serves TLS with; the first two may be left out together, and the last one alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct AdminTls {
+    /// The certificate as PEM, followed by those between it and a root; empty: no TLS.
+    pub(crate) certificate: PathBuf,
+    /// The private key of the certificate as PEM; empty: no TLS.
+    pub(crate) key: PathBuf,
+    /// The certificates of the authorities of clients as PEM; empty: clients need no certificate.
+    pub(crate) client_ca: PathBuf,
+}
+
+impl AdminTls {
+    /// Whether `admin_listen` serves TLS.
+    pub(crate) fn is_on(&self) -> bool {
+        is_named(&self.certificate)
+    }
+
+    /// The files; `None` if there is no TLS.
+    pub(crate) fn files(&self) -> Option<PortFiles> {
+        self.is_on().then(|| PortFiles {
+            section: "admin_tls",
+            certificate: self.certificate.clone(),
+            key: self.key.clone(),
+            client_ca: is_named(&self.client_ca).then(|| self.client_ca.clone()),
+        })
+    }
+
+    /// What is wrong with the files that are named.
+    pub(super) fn problems(&self) -> Option<String> {
+        let pair = both_or_none("admin_tls", "for no TLS", &self.certificate, &self.key);
+        let alone = || "admin_tls.certificate must name a file, because admin_tls.client_ca does".to_owned();
+        pair.or_else(|| (is_named(&self.client_ca) && !self.is_on()).then(alone))
+    }
+}
+
+/// The files of one port with TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PortFiles {
+    /// The section of the settings that names them.
+    pub(crate) section: &'static str,
+    /// The certificate, with those between it and a root.
+    pub(crate) certificate: PathBuf,
+    /// The private key of the certificate.
+    pub(crate) key: PathBuf,
+    /// The authorities of clients, if these must show a certificate.
+    pub(crate) client_ca: Option<PathBuf>,
 }
 
 /// The files for TLS with the stores of a cluster, all of which may be left out. Whether a store is spoken to by TLS, its
