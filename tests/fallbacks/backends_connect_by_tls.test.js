@@ -12,6 +12,7 @@ import { connect } from "node:tls";
 import { AdminTlsServer } from "../actors/admin_tls.js";
 import { Authority } from "../actors/authority.js";
 import { Phone } from "../actors/phone.js";
+import { Process } from "../actors/process.js";
 import { until } from "../actors/until.js";
 
 /** Another authority, with a directory of its own. */
@@ -65,6 +66,37 @@ test("the port of devices takes no API key beside it, also on loopback", async (
     request(to, (answer) => resolve(answer.resume().statusCode)).on("error", reject).end();
   });
   assert.equal(status, 404);
+});
+
+test("commands reach the server by TLS with the files that the environment names", async (t) => {
+  const server = await AdminTlsServer.start(t);
+  await server.put("own.pem", server.own.cert);
+  await server.put("own.key", server.own.key);
+  await server.put("ca.pem", server.authority.root);
+  const right = { FEEDGATE_CA: server.file("ca.pem"), FEEDGATE_CERTIFICATE: server.file("own.pem"), FEEDGATE_CERTIFICATE_KEY: server.file("own.key") };
+  const feedgate = (environment, ...args) => {
+    const command = new Process([server.process.command().at(0), ...args, "--data", server.file("data")]);
+    t.after(() => command.kill());
+    command.start(environment);
+    return command;
+  };
+  const ended = async (environment, ...args) => {
+    const command = feedgate(environment, ...args);
+    await command.settled("it ends", () => false);
+    return [command.ended.code, command.log()];
+  };
+  const [code, said] = await ended(right, "follow", "ann", "bob");
+  assert.equal(code, 0, said);
+  const tail = feedgate(right, "tail", "--user", "ann");
+  await until("the tail has begun", async () => (await server.call("GET", "/v1/stats")).sessions.sessions === 1 || tail.ended, { seen: () => tail.log() });
+  assert.equal((await ended(right, "publish", "--author", "bob", '{"text":"hello"}'))[0], 0);
+  await until("the tail shows the post", () => tail.said(/"hello"/) || tail.ended, { seen: () => tail.log() });
+  assert.equal(tail.ended, null, tail.log());
+
+  const { FEEDGATE_CA, ...anyone } = right;
+  assert.match((await ended({ FEEDGATE_CA }, "follow", "ann", "bob"))[1], /https:\/\/127\.0\.0\.1:\d+: .*(CertificateRequired|certificate required)/);
+  assert.match((await ended(anyone, "follow", "ann", "bob"))[1], /https:\/\/127\.0\.0\.1:\d+: .*UnknownIssuer/);
+  assert.match((await ended({ ...right, FEEDGATE_CERTIFICATE: "" }, "follow", "ann", "bob"))[1], /FEEDGATE_CERTIFICATE and FEEDGATE_CERTIFICATE_KEY must both name a file/);
 });
 
 test("new certificates and another authority of clients hold at once, and no open connection ends", async (t) => {
