@@ -281,12 +281,17 @@ const NODE_TIMEOUT_MS = 5000;
 export class RedisCluster {
   replicas = [];
   #args;
+  #start;
 
-  /** Starts it and waits until every node says cluster_state:ok. `args`: more arguments for each redis-server. */
-  static async start(t, { args = [] } = {}) {
+  /**
+   * Starts it and waits until every node says cluster_state:ok. `args`: more arguments for each redis-server; `start`:
+   * what starts one with the arguments that it is given, in place of `Redis.tryStart`.
+   */
+  static async start(t, { args = [], start = (args) => Redis.tryStart(t, { args }) } = {}) {
     const cluster = new RedisCluster();
     cluster.#args = args;
-    cluster.nodes = await Promise.all(SLOTS.slice(1).map(() => cluster.#node(t)));
+    cluster.#start = start;
+    cluster.nodes = await Promise.all(SLOTS.slice(1).map(() => cluster.#node()));
     for (const [index, one] of cluster.nodes.entries()) {
       await one.cli("cluster", "addslotsrange", SLOTS[index], SLOTS[index + 1] - 1);
       await one.cli("cluster", "set-config-epoch", index + 1);
@@ -298,7 +303,7 @@ export class RedisCluster {
 
   /** Starts a replica of a master; it is in step, and every node knows it as one, when this is done. */
   async replica(t, master) {
-    const replica = await this.#node(t);
+    const replica = await this.#node();
     await meet(master, replica);
     const [own, id] = [await myself(replica), await myself(master)];
     await until("the replica knows its master", async () => (await replica.cli("cluster", "nodes")).includes(id));
@@ -327,10 +332,10 @@ export class RedisCluster {
     for (const node of [to, from]) await node.cli("cluster", "setslot", slot, "node", await myself(to));
   }
 
-  #node(t) {
+  #node() {
     return onFreePorts(async () => {
       const own = ["--cluster-enabled", "yes", "--cluster-port", await freePort(), "--cluster-node-timeout", NODE_TIMEOUT_MS];
-      return Redis.tryStart(t, { args: [...own, ...this.#args] });
+      return this.#start([...own, ...this.#args]);
     });
   }
 

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 import { Authority } from "./authority.js";
-import { Nats, Postgres, Redis } from "./engines.js";
+import { Nats, Postgres, Redis, RedisCluster } from "./engines.js";
 import { freePort, onFreePorts } from "./port.js";
 
 const run = promisify(execFile);
@@ -21,8 +21,8 @@ const run = promisify(execFile);
 const USER = "gate";
 
 export class SecuredEngines {
-  /** `clients`: whether the engines ask for a certificate of their client. */
-  static async start(t, { clients = false } = {}) {
+  /** `clients`: whether the engines ask for a certificate of their client. `redis`: "single" or "cluster". */
+  static async start(t, { clients = false, redis = "single" } = {}) {
     const engines = new this();
     engines.clients = clients;
     engines.directory = await mkdtemp(join(tmpdir(), "feedgate-secured-"));
@@ -30,7 +30,7 @@ export class SecuredEngines {
     // PostgreSQL is another user, if we are root.
     await run("chmod", ["755", engines.directory]);
     await engines.#certificates("ca");
-    [engines.postgres, engines.redis, engines.nats] = await Promise.all([engines.#postgres(t), engines.#redis(t), engines.#nats(t)]);
+    [engines.postgres, engines.redis, engines.nats] = await Promise.all([engines.#postgres(t), engines.#redis(t, redis), engines.#nats(t)]);
     await engines.postgres.psql("postgres", `create role ${USER} superuser login`);
     return engines;
   }
@@ -57,9 +57,10 @@ export class SecuredEngines {
 
   /** The URLs of the engines, by which a process finds them; the host may be written otherwise. */
   urls(database, host = "127.0.0.1") {
+    const nodes = (this.redis.nodes ?? [this.redis]).map(({ port }) => `${host}:${port}`);
     return {
       archive_url: `postgres://${USER}@${host}:${this.postgres.port}/${database}`,
-      inbox_url: `rediss://${host}:${this.redis.port}`,
+      inbox_url: `rediss://${nodes.join(",")}`,
       bus_url: `tls://${host}:${this.nats.port}`,
     };
   }
@@ -96,14 +97,16 @@ export class SecuredEngines {
     return Postgres.start(t, { args: Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]) });
   }
 
-  #redis(t) {
-    const files = { cert: this.file("client.pem"), key: this.file("client.key"), cacert: this.file("ca.pem") };
-    return onFreePorts(async () => {
+  #redis(t, kind) {
+    const tls = { cert: this.file("client.pem"), key: this.file("client.key"), cacert: this.file("ca.pem") };
+    const files = ["--tls-cert-file", this.file("server.pem"), "--tls-key-file", this.file("server.key"), "--tls-ca-cert-file", tls.cacert];
+    const own = ["--tls-auth-clients", this.clients ? "yes" : "no", ...files];
+    const start = async (args) => {
       const port = await freePort();
-      const own = ["--tls-cert-file", this.file("server.pem"), "--tls-key-file", this.file("server.key"), "--tls-ca-cert-file", files.cacert];
-      const args = ["--port", 0, "--tls-port", port, "--tls-auth-clients", this.clients ? "yes" : "no", ...own];
-      return Redis.tryStart(t, { port, args, tls: files });
-    });
+      return Redis.tryStart(t, { port, args: ["--port", 0, "--tls-port", port, ...own, ...args], tls });
+    };
+    // Nodes speak TLS with each other too.
+    return kind === "cluster" ? RedisCluster.start(t, { args: ["--tls-cluster", "yes"], start }) : onFreePorts(() => start([]));
   }
 
   async #nats(t) {

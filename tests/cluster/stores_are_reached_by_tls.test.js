@@ -65,6 +65,14 @@ test("a cluster lives on engines that speak TLS alone, and what is not right is 
   }
 });
 
+test("a Redis Cluster is followed by TLS from node to node", async (t) => {
+  const engines = await SecuredEngines.start(t, { clients: true, redis: "cluster" });
+  const cluster = await Cluster.start(t, { engines, config: engines.config, gateways: 1, workers: 1 });
+  await delivers(t, cluster);
+  const elsewhere = { ...cluster.urls, inbox_url: engines.urls(cluster.database, "localhost").inbox_url };
+  assert.match(await refused(t, engines, elsewhere), /no TLS with Redis: its certificate is of another host than the URL names/);
+});
+
 test("another authority and other certificates need no restart", async (t) => {
   const engines = await SecuredEngines.start(t, { clients: true });
   const cluster = await Cluster.start(t, { engines, config: engines.config, gateways: 1, workers: 1 });
