@@ -46,7 +46,7 @@ pub use auth::{ApiKey, KeySet, Keys, Role, Roles};
 pub use net::address::ClientAddress;
 pub use net::arrivals::Arrivals;
 pub use net::surface::Surface;
-pub use net::tls::{Tls, TlsError};
+pub use net::tls::{Pem, Tls, TlsError};
 pub use protocol::Close;
 pub use settings::{Settings, Shown};
 

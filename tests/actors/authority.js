@@ -23,18 +23,21 @@ export class Authority {
     return authority;
   }
 
-  /** Another certificate for 127.0.0.1, with its key: {certificate, key}, the former with what stands between it and the root. */
-  async certificate() {
-    const name = `server-${(this.#made += 1)}`;
-    await this.#sign(name, "between", "subjectAltName=IP:127.0.0.1\n");
+  /**
+   * Another certificate for 127.0.0.1, or of the client `name`, with its key: {certificate, key}, the former with what
+   * stands between it and the root.
+   */
+  async certificate({ name: subject } = {}) {
+    const name = `made-${(this.#made += 1)}`;
+    await this.#sign(name, "between", "subjectAltName=IP:127.0.0.1\n", subject);
     const [own, between, key] = await Promise.all([`${name}.pem`, "between.pem", `${name}.key`].map((file) => readFile(join(this.directory, file), "utf8")));
     return { certificate: own + between, key };
   }
 
-  async #sign(name, by, extensions) {
+  async #sign(name, by, extensions, subject = name) {
     const file = (ending) => join(this.directory, ending);
     await writeFile(file(`${name}.ext`), extensions);
-    await run("openssl", ["req", "-new", ...CURVE, "-subj", `/CN=${name}`, "-keyout", file(`${name}.key`), "-out", file(`${name}.csr`)]);
+    await run("openssl", ["req", "-new", ...CURVE, "-subj", `/CN=${subject}`, "-keyout", file(`${name}.key`), "-out", file(`${name}.csr`)]);
     const from = ["-CA", file(`${by}.pem`), "-CAkey", file(`${by}.key`), "-CAcreateserial", "-extfile", file(`${name}.ext`)];
     await run("openssl", ["x509", "-req", "-in", file(`${name}.csr`), ...from, "-days", "2", "-out", file(`${name}.pem`)]);
   }

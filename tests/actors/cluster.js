@@ -115,19 +115,22 @@ export class Cluster extends Backend {
   /** {redis, nats, postgres} of each process that was named in `through`. */
   proxies = {};
   #natsUser;
+  /** The engines that ran already. */
+  #taken = null;
 
   /**
    * `config`: TOML for every process; `redis`: "single" or "cluster"; `failpoint`: of the gateway that phones
    * connect to; `through`: names of processes that reach the engines through proxies of their own; `disks`: the sizes of
    * the disks of engines that have one of their own, such as {redis: "64m"}; `nats`: the {config} of NATS, and the `user`
-   * that the processes are there, as "name:password".
+   * that the processes are there, as "name:password"; `engines`: {postgres, redis, nats} that run already, with
+   * `urls(database)`, the URLs for the processes.
    */
-  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [], disks = {}, nats = {} } = {}) {
+  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [], disks = {}, nats = {}, engines } = {}) {
     const cluster = new Cluster();
     cluster.#natsUser = nats.user;
     cluster.directory = await mkdtemp(join(tmpdir(), "feedgate-cluster-"));
     t.after(() => cluster.#sweep());
-    await cluster.#engines(t, redis, disks, nats.config);
+    await (engines ? cluster.#take(engines) : cluster.#engines(t, redis, disks, nats.config));
     cluster.config = config;
     for (const name of through) cluster.proxies[name] = await cluster.#proxied(t);
     await promisify(execFile)(binary("feedgate"), ["secrets", cluster.secrets]);
@@ -203,6 +206,16 @@ export class Cluster extends Backend {
     const own = disks.postgres ? Postgres.start(t, { disk: disks.postgres }) : (postgres ??= Postgres.start(file));
     const others = [Home.start(t, { disk: disks.redis }), Nats.start(t, { disk: disks.nats, args })];
     [this.postgres, this.redis, this.nats] = await Promise.all([own, ...others]);
+    await this.#database();
+  }
+
+  async #take(engines) {
+    this.#taken = engines;
+    ({ postgres: this.postgres, redis: this.redis, nats: this.nats } = engines);
+    await this.#database();
+  }
+
+  async #database() {
     this.database = `cluster_${(databases += 1)}`;
     await this.postgres.database(this.database);
   }
@@ -215,6 +228,7 @@ export class Cluster extends Backend {
 
   /** The URLs under which a process finds its engines. */
   #urls(name) {
+    if (this.#taken) return this.#taken.urls(this.database);
     const { redis, nats, postgres } = { ...this, ...this.proxies[name] };
     const hosts = (redis.nodes ?? [redis]).map(({ port }) => `127.0.0.1:${port}`);
     return {

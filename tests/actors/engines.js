@@ -40,8 +40,9 @@ class Engine {
   }
 
   /** One try on `port`, or a free one; throws PortTaken if another process has it, or one that `args` names. */
-  static async tryStart(t, { args = [], disk, port } = {}) {
+  static async tryStart(t, { args = [], disk, port, ...others } = {}) {
     const engine = new this();
+    engine.prepare(others);
     engine.directory = await mkdtemp(join(tmpdir(), "feedgate-"));
     if (disk) await run("mount", ["-t", "tmpfs", "-o", `size=${disk},mode=755`, "tmpfs", engine.directory]);
     const sweeper = spawn(script("sweep"), [engine.directory], { stdio: ["pipe", "inherit", "inherit"] });
@@ -56,6 +57,9 @@ class Engine {
     await engine.#launch();
     return engine;
   }
+
+  /** Takes what a kind of engine is told beside the rest. */
+  prepare() {}
 
   /** The server's first process: it changes with a restart. */
   get pid() {
@@ -175,10 +179,20 @@ export class Redis extends Engine {
   static LAUNCHER = "redis";
   static STOP = "SIGTERM";
 
-  /** `replicaOf`: the Redis of which this is a replica, in step with it when this returns. */
+  /** How redis-cli reaches it. */
+  #by = [];
+
+  /**
+   * `replicaOf`: the Redis of which this is a replica, in step with it when this returns. `tls`: the files {cert, key,
+   * cacert} with which a client reaches it by TLS.
+   */
   static tryStart(t, { replicaOf, args = [], ...others } = {}) {
     const replica = replicaOf ? ["--replicaof", "127.0.0.1", replicaOf.port] : [];
     return super.tryStart(t, { args: [...replica, ...args], ...others });
+  }
+
+  prepare({ tls }) {
+    if (tls) this.#by = ["--tls", ...Object.entries(tls).flatMap(([name, file]) => [`--${name}`, file])];
   }
 
   get url() {
@@ -187,14 +201,14 @@ export class Redis extends Engine {
 
   /** Runs one command through redis-cli and answers what that prints; throws if Redis refuses it. */
   async cli(...command) {
-    const { stdout } = await run("redis-cli", ["-e", "-p", this.port, ...command]);
+    const { stdout } = await run("redis-cli", ["-e", "-p", this.port, ...this.#by, ...command]);
     return stdout.replaceAll("\r", "").trimEnd();
   }
 
   /** Whether this very process serves, its data loaded, in step with its master. */
   async answers() {
     // Another process may listen on the port and never answer.
-    const said = await run("redis-cli", ["-p", this.port, "info"], { timeout: GREETING_WITHIN_MS }).catch(() => ({ stdout: "" }));
+    const said = await run("redis-cli", ["-p", this.port, ...this.#by, "info"], { timeout: GREETING_WITHIN_MS }).catch(() => ({ stdout: "" }));
     const info = said.stdout.replaceAll("\r", "").split("\n");
     const inStep = info.includes("role:master") || info.includes("master_link_status:up");
     return info.includes(`process_id:${this.pid}`) && info.includes("loading:0") && inStep;
@@ -267,12 +281,17 @@ const NODE_TIMEOUT_MS = 5000;
 export class RedisCluster {
   replicas = [];
   #args;
+  #start;
 
-  /** Starts it and waits until every node says cluster_state:ok. `args`: more arguments for each redis-server. */
-  static async start(t, { args = [] } = {}) {
+  /**
+   * Starts it and waits until every node says cluster_state:ok. `args`: more arguments for each redis-server; `start`:
+   * what starts one with the arguments that it is given, in place of `Redis.tryStart`.
+   */
+  static async start(t, { args = [], start = (args) => Redis.tryStart(t, { args }) } = {}) {
     const cluster = new RedisCluster();
     cluster.#args = args;
-    cluster.nodes = await Promise.all(SLOTS.slice(1).map(() => cluster.#node(t)));
+    cluster.#start = start;
+    cluster.nodes = await Promise.all(SLOTS.slice(1).map(() => cluster.#node()));
     for (const [index, one] of cluster.nodes.entries()) {
       await one.cli("cluster", "addslotsrange", SLOTS[index], SLOTS[index + 1] - 1);
       await one.cli("cluster", "set-config-epoch", index + 1);
@@ -284,7 +303,7 @@ export class RedisCluster {
 
   /** Starts a replica of a master; it is in step, and every node knows it as one, when this is done. */
   async replica(t, master) {
-    const replica = await this.#node(t);
+    const replica = await this.#node();
     await meet(master, replica);
     const [own, id] = [await myself(replica), await myself(master)];
     await until("the replica knows its master", async () => (await replica.cli("cluster", "nodes")).includes(id));
@@ -313,10 +332,10 @@ export class RedisCluster {
     for (const node of [to, from]) await node.cli("cluster", "setslot", slot, "node", await myself(to));
   }
 
-  #node(t) {
+  #node() {
     return onFreePorts(async () => {
       const own = ["--cluster-enabled", "yes", "--cluster-port", await freePort(), "--cluster-node-timeout", NODE_TIMEOUT_MS];
-      return Redis.tryStart(t, { args: [...own, ...this.#args] });
+      return this.#start([...own, ...this.#args]);
     });
   }
 

@@ -24,7 +24,7 @@ use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
 /// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 89] = [
+pub(crate) const SETTINGS: [(&str, Takes); 95] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -54,6 +54,12 @@ pub(crate) const SETTINGS: [(&str, Takes); 89] = [
     ("comments.visible", AtStart),
     ("tls.certificate", AtStart),
     ("tls.key", AtStart),
+    ("admin_tls.certificate", AtStart),
+    ("admin_tls.key", AtStart),
+    ("admin_tls.client_ca", AtStart),
+    ("stores_tls.ca", AtStart),
+    ("stores_tls.certificate", AtStart),
+    ("stores_tls.key", AtStart),
     ("gateway.connect_within_secs", ForNew),
     ("gateway.ping_interval_secs", AtStart),
     ("gateway.pong_within_secs", AtStart),

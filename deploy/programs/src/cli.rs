@@ -210,7 +210,7 @@ pub(crate) struct Place {
 /// The server that a command talks to.
 #[derive(Args)]
 pub(crate) struct Server {
-    /// The address of the server, http://HOST:PORT [default: the server that runs on --data]
+    /// The address of the server, http://HOST:PORT or https://HOST:PORT [default: the server that runs on --data]
     #[arg(long, env = "FEEDGATE_URL")]
     pub(crate) url: Option<String>,
     /// The API key [default: the one in --data]

@@ -9,14 +9,14 @@ use anyhow::{Context, bail, ensure};
 use feedgate_common::{DeviceId, UserId};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::{Method, Request, Uri, header};
+use hyper::{Method, Request, header};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::cli::Server;
+use crate::outbound::told;
+use crate::reach::{Http, Reach};
 use crate::{data, effective, secrets};
 
 /// The most time for a whole request.
@@ -61,10 +61,9 @@ impl ApiError {
 
 /// The address of a server, and the API key.
 pub(crate) struct Client {
-    /// The server's address as `HOST:PORT`.
-    authority: String,
+    reach: Reach,
     key: Option<String>,
-    http: legacy::Client<HttpConnector, Full<Bytes>>,
+    http: Http,
 }
 
 /// The parts of an RFC 9457 problem that are shown.
@@ -82,74 +81,68 @@ impl Client {
             _ => Some(effective::settings(&server.place)?),
         };
         let settings = || settings.as_ref().expect("read unless both are given");
-        let authority = match server.url {
-            Some(url) => authority(&url)?,
+        let reach = match server.url {
+            Some(url) => Reach::new(&url)?,
             None => match data::server_url(&settings().data)? {
-                Some(url) => authority(&url).with_context(|| format!("{}/server.url", settings().data.display()))?,
+                Some(url) => Reach::new(&url).with_context(|| format!("{}/server.url", settings().data.display()))?,
                 None => bail!(
                     "no server runs on the data directory {}; start it with: feedgate serve --data {0}, or say where it is with --url",
                     settings().data.display()
                 ),
             },
         };
-        Self::with_key(authority, server.key, || secrets::api_key(&settings().secrets_dir()))
+        Self::with_key(reach, server.key, || secrets::api_key(&settings().secrets_dir()))
     }
 
     /// The server with the key that is given, or else with the one that `own` reads.
     fn with_key(
-        authority: String,
+        reach: Reach,
         key: Option<String>,
         own: impl FnOnce() -> anyhow::Result<String>,
     ) -> anyhow::Result<Self> {
         let key = key.map_or_else(own, Ok)?;
         ensure!(!key.is_empty() && key.bytes().all(|b| b.is_ascii_graphic()), "the API key must be printable ASCII");
-        Ok(Self::new(authority, Some(key)))
+        Ok(Self::new(reach, Some(key)))
     }
 
     /// The server at `url`, with this key, or with the one of the directory of the secrets.
     pub(crate) fn at(url: &str, key: Option<String>, secrets_dir: &Path) -> anyhow::Result<Self> {
-        Self::with_key(authority(url)?, key, || secrets::api_key(secrets_dir))
+        Self::with_key(Reach::new(url)?, key, || secrets::api_key(secrets_dir))
     }
 
     /// Another server with the same key.
     pub(crate) fn elsewhere(&self, url: &str) -> anyhow::Result<Self> {
-        Ok(Self { authority: authority(url)?, key: self.key.clone(), http: self.http.clone() })
+        Ok(Self::new(Reach::new(url)?, self.key.clone()))
     }
 
     /// A client without a key, for routes that need none.
     pub(crate) fn anonymous(url: &str) -> anyhow::Result<Self> {
-        Ok(Self::new(authority(url)?, None))
+        Ok(Self::new(Reach::new(url)?, None))
     }
 
-    fn new(authority: String, key: Option<String>) -> Self {
-        Self { authority, key, http: legacy::Client::builder(TokioExecutor::new()).build_http() }
+    fn new(reach: Reach, key: Option<String>) -> Self {
+        Self { http: reach.http(), reach, key }
     }
 
-    /// The server's address as `HOST:PORT`.
-    pub(crate) fn authority(&self) -> &str {
-        &self.authority
+    /// How the server is reached.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// Sends a request, and gives the body of a success. `path` is already encoded. If the future is dropped, a write
     /// may or may not have happened.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<String, ApiError> {
-        let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("http://{}: {error}", self.authority));
+        let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("{}: {error}", self.reach.url()));
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("http://{}{path}", self.authority))
+            .uri(format!("{}{path}", self.reach.url()))
             .header(header::CONTENT_TYPE, "application/json");
         if let Some(key) = &self.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
         }
         let request = request.body(Full::new(body.unwrap_or_default())).map_err(|error| away(&error))?;
         let exchange = async {
-            let response = self.http.request(request).await.map_err(|error| match error.is_connect() {
-                true => ApiError::Away(format!(
-                    "no server answers at http://{}; start it with: feedgate serve",
-                    self.authority
-                )),
-                false => away(&error),
-            })?;
+            let response = self.http.request(request).await.map_err(|error| self.unreached(&error))?;
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_MAX_BYTES).collect().await;
             let text = String::from_utf8_lossy(&body.map_err(|error| away(&error))?.to_bytes()).into_owned();
@@ -161,21 +154,33 @@ impl Client {
         }
     }
 
+    /// The error for a request that has no answer.
+    fn unreached(&self, error: &legacy::Error) -> ApiError {
+        let url = self.reach.url();
+        ApiError::Away(match error.is_connect() {
+            true if !url.starts_with("https:") => {
+                format!("no server answers at {url}; start it with: feedgate serve")
+            }
+            // The cause says whether it is a certificate.
+            _ => format!("{url}: {}", told(error)),
+        })
+    }
+
     /// Reads a long answer, and gives each part of a success to `take` as it comes.
     pub(crate) async fn stream(
         &self,
         path: &str,
         mut take: impl FnMut(&[u8]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("http://{}: {error}", self.authority));
-        let mut request = Request::builder().uri(format!("http://{}{path}", self.authority));
+        let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("{}: {error}", self.reach.url()));
+        let mut request = Request::builder().uri(format!("{}{path}", self.reach.url()));
         if let Some(key) = &self.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
         }
         let request = request.body(Full::default()).map_err(|error| away(&error))?;
         let in_time = |_| away(&format_args!("no answer within {} s", WITHIN.as_secs()));
         let asked = tokio::time::timeout(WITHIN, self.http.request(request)).await;
-        let response = asked.map_err(in_time)?.map_err(|error| away(&error))?;
+        let response = asked.map_err(in_time)?.map_err(|error| self.unreached(&error))?;
         let status = response.status();
         let mut body = response.into_body();
         if !status.is_success() {
@@ -223,20 +228,6 @@ fn refusal(status: u16, text: &str) -> ApiError {
     ApiError::Refused { status, why }
 }
 
-/// The `HOST:PORT` of a server's URL.
-fn authority(url: &str) -> anyhow::Result<String> {
-    ensure!(
-        !url.starts_with("https:"),
-        "--url {url}: https is not supported yet; use http:// to a server nearby, or a tunnel"
-    );
-    let wrong = || format!("--url must be http://HOST:PORT, not {url:?}");
-    let uri: Uri = url.parse().with_context(wrong)?;
-    let authority = uri.authority().with_context(wrong)?;
-    let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
-    ensure!(plain && !authority.as_str().contains('@'), wrong());
-    Ok(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)))
-}
-
 /// Encodes a text as the value of a query parameter.
 pub(crate) fn query(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -252,18 +243,6 @@ pub(crate) fn query(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_url_is_http_with_a_host_and_nothing_more() {
-        assert_eq!(authority("http://127.0.0.1:8080").unwrap(), "127.0.0.1:8080");
-        assert_eq!(authority("http://feed.example/").unwrap(), "feed.example:80");
-        assert_eq!(authority("http://[::1]:9").unwrap(), "[::1]:9");
-        for bad in ["", "127.0.0.1:8080", "ftp://a", "http://", "http://a/b", "http://a?b", "http://u:p@a", "https://a"]
-        {
-            assert!(authority(bad).is_err(), "{bad}");
-        }
-        assert!(authority("https://a").unwrap_err().to_string().contains("not supported yet"));
-    }
 
     #[test]
     fn a_problem_is_told_by_title_and_detail() {

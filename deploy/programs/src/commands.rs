@@ -142,7 +142,7 @@ async fn console(server: Server) -> anyhow::Result<()> {
     let client = Client::find(server)?;
     let answer = client.call(Method::POST, "/v1/console/ticket", None).await?;
     let Made { ticket } = serde_json::from_str(&answer).map_err(|error| strange(&error))?;
-    print(&format!("http://{}/#ticket={ticket}", client.authority()))
+    print(&format!("{}/#ticket={ticket}", client.reach().url()))
 }
 
 /// Reads as much as may be published, and one byte more to detect that there is more.

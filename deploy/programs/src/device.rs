@@ -16,11 +16,12 @@ use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::reach::{Duplex, Reach};
 
 /// The most time until a connection is made.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -58,7 +59,7 @@ pub(crate) enum Event {
 
 /// One connection of a device.
 pub(crate) struct Device {
-    socket: WebSocketStream<TcpStream>,
+    socket: WebSocketStream<Box<dyn Duplex>>,
     received: VecDeque<Event>,
     silence_max: Duration,
 }
@@ -117,10 +118,11 @@ struct Unsubscribed {
 }
 
 impl Device {
-    /// Connects, and asks for everything after `since` in the feed with this name. `authority` is `HOST:PORT`.
-    pub(crate) async fn connect(authority: &str, token: &str, feed: &str, since: Position) -> Result<Self, End> {
+    /// Connects, and asks for everything after `since` in the feed with this name.
+    pub(crate) async fn connect(reach: &Reach, token: &str, feed: &str, since: Position) -> Result<Self, End> {
+        let authority = reach.authority();
         let opening = async {
-            let stream = TcpStream::connect(authority).await.map_err(|e| End::Lost(format!("{authority}: {e}")))?;
+            let stream = reach.connect().await.map_err(|e| End::Lost(format!("{authority}: {e:#}")))?;
             let url = format!("ws://{authority}/connection/websocket");
             let (socket, _) = client_async(url, stream).await.map_err(|error| match error {
                 tungstenite::Error::Http(response) if response.status().is_client_error() => {

@@ -65,7 +65,9 @@ fn look(backup: Option<PathBuf>, scratch: Option<PathBuf>, place: &Place) -> any
 #[cfg(feature = "cluster")]
 fn of_postgres(settings: &Settings) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(feedgate_postgres::doctor::check(settings.archive_url.reveal()))?)
+    let tls = settings.stores_tls.files();
+    tls.check()?;
+    Ok(runtime.block_on(feedgate_postgres::doctor::check_with(settings.archive_url.reveal(), &tls))?)
 }
 
 /// A build without PostgreSQL takes no settings that name one.

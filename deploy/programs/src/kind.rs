@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   archive_url   inbox_url            bus_url
-//!   embedded:     embedded:            embedded:     one data directory, one process
-//!   postgres://   redis:// rediss://   nats://       any number of processes (feature `cluster`)
+//!   embedded:     embedded:            embedded:        one data directory, one process
+//!   postgres://   redis:// rediss://   nats:// tls://   any number of processes (feature `cluster`)
 //! ```
 //!
 //! Invariant: all three are embedded or none is. No other process can see what one process holds in its own files, so a

@@ -23,13 +23,15 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use self::service_links::is_service_link;
+use crate::reach;
 use crate::settings::{Feed, Settings};
 
 /// The prefix of our variables in the environment.
 const PREFIX: &str = "FEEDGATE_";
 
 /// Variables with our prefix that are not settings: the command line reads them.
-const NOT_SETTINGS: [&str; 3] = ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY"];
+const NOT_SETTINGS: [&str; 6] =
+    ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY", reach::CA, reach::CERTIFICATE, reach::CERTIFICATE_KEY];
 
 /// The section whose keys are below names of the operator's own, such as `feeds.likes.cap`.
 const FEEDS: &str = "feeds.";

@@ -37,6 +37,7 @@ mod life;
 mod log;
 mod outbound;
 mod ports;
+mod reach;
 mod reload;
 mod restore;
 mod secrets;

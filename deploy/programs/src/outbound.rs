@@ -165,7 +165,7 @@ pub(crate) async fn body(answer: Response<Incoming>, max: usize) -> anyhow::Resu
 }
 
 /// An error with all that it comes from. The texts of clients for HTTP say little by themselves.
-fn told(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

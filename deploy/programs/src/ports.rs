@@ -1,8 +1,8 @@
 //! Binds the ports of the server before anything else is opened: a port in use is the likeliest mistake.
 //!
 //! ```text
-//!   listen is loopback, without TLS     listen: everything
-//!   it is not, or has TLS               listen: devices and readers          admin_listen: everything
+//!   listen is loopback, no port has TLS     listen: everything
+//!   it is not, or one of them has           listen: devices and readers          admin_listen: everything
 //! ```
 
 use std::io::ErrorKind;

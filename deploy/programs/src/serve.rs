@@ -110,7 +110,8 @@ async fn start(
         return start_worker(role, &settings, given, hang_up).await;
     }
     let ports = Ports::bind(&settings)?;
-    let tls_files = tls::Files::open(&settings.tls)?;
+    let tls_files = settings.tls.files().map(tls::Files::open).transpose()?;
+    let admin_tls_files = settings.admin_tls.files().map(tls::Files::open).transpose()?;
     let gateway_settings = descriptors::fit(descriptors, ports.listeners.len(), settings.gateway.clone())?;
     settings.data = data::make(&settings.data)?;
     let shared = match kind {
@@ -132,7 +133,7 @@ async fn start(
         }
     };
 
-    let announced = data::announce(&settings.data, &format!("http://{}", ports.backends()), lock)?;
+    let announced = data::announce(&settings.data, &backends(&ports, &settings), lock)?;
     let mut parts = Parts::default();
     if let Some(embedded) = &stores.embedded {
         let (died, stop) = (embedded.died(), parts.stop());
@@ -173,12 +174,16 @@ async fn start(
     let users = Users { secrets: secrets_dir, gateway: Some((gateway.clone(), gateway_settings)), webhook };
     parts.add(Reload::new(given, users)?.at_each(hang_up, parts.stop()));
     let banner = banner(role, &ports, &settings, &gateway)?;
-    let tls = tls_files.as_ref().map(tls::Files::tls);
-    if let Some(files) = tls_files {
+    let [tls, admin_tls] = [&tls_files, &admin_tls_files].map(|files| files.as_ref().map(tls::Files::tls));
+    for files in [tls_files, admin_tls_files].into_iter().flatten() {
         parts.add(files.keep(parts.stop()));
     }
     for (listener, surface) in ports.listeners {
-        let tls = tls.clone().filter(|_| surface == Surface::Readers);
+        // A port with TLS never serves both: see `Settings::splits`.
+        let tls = match surface {
+            Surface::Readers => tls.clone(),
+            Surface::All => admin_tls.clone(),
+        };
         let serving = feedgate_gateway::serve(gateway.clone(), listener, surface, tls, parts.stop().cancelled_owned());
         parts.add(async move { serving.await.context("the gateway") });
     }
@@ -279,9 +284,9 @@ fn add_worker(
 fn banner(role: Role, ports: &Ports, settings: &Settings, gateway: &Gateway) -> anyhow::Result<String> {
     let scheme = if settings.tls.is_on() { "wss" } else { "ws" };
     let places = [
-        ("Console", console(ports, gateway)?),
+        ("Console", console(&backends(ports, settings), gateway)?),
         ("WebSocket", format!("{scheme}://{}/connection/websocket", ports.devices())),
-        ("HTTP API", format!("http://{}/v1", ports.backends())),
+        ("HTTP API", format!("{}/v1", backends(ports, settings))),
         ("Data", settings.data.display().to_string()),
         ("Secrets", settings.secrets_dir().display().to_string()),
     ];
@@ -293,10 +298,16 @@ fn banner(role: Role, ports: &Ports, settings: &Settings, gateway: &Gateway) -> 
     Ok(banner::text(role.name, &places, Some(Tour { data: &settings.data, program: &program, here: &here })))
 }
 
+/// The URL where the API key is accepted.
+fn backends(ports: &Ports, settings: &Settings) -> String {
+    let scheme = if settings.admin_tls.is_on() { "https" } else { "http" };
+    format!("{scheme}://{}", ports.backends())
+}
+
 /// The address of the console. On a terminal it is a link that opens it; elsewhere stdout may be a log, which must hold
 /// no ticket.
-fn console(ports: &Ports, gateway: &Gateway) -> anyhow::Result<String> {
-    let page = format!("http://{}/", ports.backends());
+fn console(backends: &str, gateway: &Gateway) -> anyhow::Result<String> {
+    let page = format!("{backends}/");
     if !std::io::stdout().is_terminal() {
         return Ok(format!("{page} (for a link that opens it: feedgate console)"));
     }

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use push::Push;
-pub(crate) use tls::Tls;
+pub(crate) use tls::{AdminTls, PortFiles, StoresTls, Tls};
 
 use crate::kind::{EMBEDDED, Kind};
 use crate::log::LogFormat;
@@ -55,7 +55,7 @@ const HOUR_MS: i64 = 3_600_000;
 pub(crate) struct Settings {
     /// Where devices connect and, if this is a loopback address, backends too.
     pub(crate) listen: SocketAddr,
-    /// Where backends connect when `listen` is not loopback, or serves TLS.
+    /// Where backends connect when `listen` is not loopback, or one of the two serves TLS.
     pub(crate) admin_listen: SocketAddr,
     /// The directory of everything that this server keeps.
     pub(crate) data: PathBuf,
@@ -95,6 +95,10 @@ pub(crate) struct Settings {
     pub(crate) comments: Comments,
     /// The certificate and the key of `listen`.
     pub(crate) tls: Tls,
+    /// The certificate and the key of `admin_listen`, and the authorities of its clients.
+    pub(crate) admin_tls: AdminTls,
+    /// The files for TLS with the stores of a cluster.
+    pub(crate) stores_tls: StoresTls,
     /// Limits and times of the gateway.
     pub(crate) gateway: feedgate_gateway::Settings,
     /// Calls of backends over NATS.
@@ -161,6 +165,8 @@ impl Default for Settings {
             notify: Notify::default(),
             comments: Comments::default(),
             tls: Tls::default(),
+            admin_tls: AdminTls::default(),
+            stores_tls: StoresTls::default(),
             gateway: feedgate_gateway::Settings::default(),
             intake: Intake::default(),
             events: Kept::default(),
@@ -172,10 +178,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether backends must use `admin_listen`, because `listen` can be reached from other machines, or
-    /// serves TLS, which commands on this machine would have to trust.
+    /// Whether backends must use `admin_listen`: because `listen` can be reached from other machines, or serves TLS,
+    /// which commands on this machine would have to trust, or because `admin_listen` has TLS of its own.
     pub(crate) fn splits(&self) -> bool {
-        !self.listen.ip().is_loopback() || self.tls.is_on()
+        !self.listen.ip().is_loopback() || self.tls.is_on() || self.admin_tls.is_on()
     }
 
     /// The directory of the two secrets.
@@ -246,6 +252,8 @@ impl Settings {
         problems.extend(self.problems_of_feeds());
         problems.extend(self.notify.problems());
         problems.extend(self.tls.problems());
+        problems.extend(self.admin_tls.problems());
+        problems.extend(self.stores_tls.problems(self.kind().ok()));
         problems.extend(self.gateway.check().err());
         problems.extend(self.intake.problems());
         if self.intake.open && self.kind() == Ok(Kind::Embedded) {
@@ -308,6 +316,8 @@ mod tests {
             feeds: BTreeMap::from([("likes".into(), Feed { cap: 0, kinds: vec!["like".into()], ..Feed::default() })]),
             notify: Notify { follow: "\n".into(), ..Notify::default() },
             tls: Tls { key: PathBuf::from("key.pem"), ..Tls::default() },
+            admin_tls: AdminTls { client_ca: PathBuf::from("ca.pem"), ..AdminTls::default() },
+            stores_tls: StoresTls { certificate: PathBuf::from("our.pem"), ..StoresTls::default() },
             gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
             intake: Intake { in_flight: 0, ..Intake::default() },
             events: Kept { kept_hours: 0, ..Kept::default() },
@@ -329,6 +339,8 @@ mod tests {
             "feeds.likes.cap",
             "notify.follow",
             "tls.certificate",
+            "admin_tls.certificate",
+            "stores_tls.key",
             "gateway.batch",
             "intake.in_flight",
             "events.kept_hours",

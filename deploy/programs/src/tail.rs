@@ -120,7 +120,7 @@ impl Tail {
         self.met = true;
         let mut at = since;
         self.position = Some(at);
-        let mut device = Device::connect(self.client.authority(), &token, &self.name, since).await?;
+        let mut device = Device::connect(self.client.reach(), &token, &self.name, since).await?;
         loop {
             match device.next().await? {
                 Event::Subscribed { recovered: true, .. } => self.pause = PAUSE_FIRST,

@@ -31,7 +31,7 @@ pub(crate) async fn run(args: cli::Top) -> anyhow::Result<()> {
     let first = Client::find(args.server)?;
     let others: Result<Vec<_>, _> = args.also.iter().map(|url| first.elsewhere(url)).collect();
     let processes: Vec<Client> = [first].into_iter().chain(others?).collect();
-    let title = processes.iter().map(Client::authority).collect::<Vec<_>>().join(", ");
+    let title = processes.iter().map(|process| process.reach().authority()).collect::<Vec<_>>().join(", ");
     let clear = if std::io::stdout().is_terminal() { CLEAR } else { "" };
     let mut before = (Instant::now(), all(&processes).await?);
     let mut every = tokio::time::interval(Duration::from_secs(args.every));
@@ -58,7 +58,7 @@ async fn all(processes: &[Client]) -> anyhow::Result<Numbers> {
     let mut all = Numbers::default();
     for process in processes {
         let page = process.call(Method::GET, "/metrics", None).await?;
-        let numbers = Numbers::read(&page).with_context(|| format!("http://{}/metrics", process.authority()))?;
+        let numbers = Numbers::read(&page).with_context(|| format!("{}/metrics", process.reach().url()))?;
         all.add(numbers);
     }
     Ok(all)

@@ -20,6 +20,7 @@ use async_nats::jetstream::context::{AccountError, AccountErrorKind, Context, Co
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
+use feedgate_tls::StoreTls;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -69,6 +70,14 @@ pub enum BusError {
         #[source]
         why: ConnectError,
     },
+    /// The server has no TLS, or another certificate than it should have, or wants one of ours.
+    #[error("no TLS with nats-server at {at}: {why}")]
+    NoTls {
+        /// The host and port that were tried.
+        at: String,
+        /// What is wrong, and what to change.
+        why: String,
+    },
     /// It would take our work and give each worker all of it.
     #[error(
         "this nats-server is {0}; Feedgate needs 2.10 or newer, because older ones silently ignore filter subjects; \
@@ -115,6 +124,12 @@ impl Bus {
     /// Connects to `nats://host:port` (`tls://` for TLS; `user:password@` or `token@` before the host; several URLs
     /// with commas between them for the servers of one cluster) and looks whether that server will do.
     pub async fn connect(url: &str) -> std::result::Result<Self, BusError> {
+        Self::connect_with(url, &StoreTls::default()).await
+    }
+
+    /// As [`connect`](Self::connect), with files for TLS, which are read for each connection. If one of the URLs is
+    /// `tls://`, no server is spoken to without TLS; else each server decides.
+    pub async fn connect_with(url: &str, tls: &StoreTls) -> std::result::Result<Self, BusError> {
         let servers: Vec<ServerAddr> = url
             .split(',')
             .map(|one| one.trim().parse().map_err(|_| BusError::NoUrl(without_password(one))))
@@ -124,7 +139,7 @@ impl Bus {
         let (connect, connections) = watch::channel(0);
         let lost = Arc::new(Mutex::new(None));
         let losing = lost.clone();
-        let client = credentials(&servers)
+        let client = by_tls(credentials(&servers), &servers, tls)
             .name("feedgate")
             .connection_timeout(CALL)
             .request_timeout(Some(CALL))
@@ -151,12 +166,7 @@ impl Bus {
             })
             .connect(servers)
             .await
-            .map_err(|why| match why.kind() {
-                ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-                    BusError::Unauthorized { at: at.clone(), why }
-                }
-                _ => BusError::Unreachable { at: at.clone(), why },
-            })?;
+            .map_err(|why| refused(at.clone(), why))?;
         let version = client.server_info().version;
         if !will_do(&version) {
             return Err(BusError::TooOld(version));
@@ -239,6 +249,31 @@ pub(crate) fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
 /// The failure of a call to NATS, in our words.
 pub(crate) fn unavailable(why: impl Display) -> StoreError {
     StoreError::unavailable(format_args!("NATS: {why}"))
+}
+
+/// The error for servers of which none took the connection.
+fn refused(at: String, why: ConnectError) -> BusError {
+    if let Some(why) = feedgate_tls::refusal(&why) {
+        return BusError::NoTls { at, why };
+    }
+    match why.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+            BusError::Unauthorized { at, why }
+        }
+        _ => BusError::Unreachable { at, why },
+    }
+}
+
+/// The options with these files for TLS. Servers that the first one names have no scheme, so TLS is required of all.
+fn by_tls(options: ConnectOptions, servers: &[ServerAddr], tls: &StoreTls) -> ConnectOptions {
+    let mut options = options.require_tls(servers.iter().any(ServerAddr::tls_required));
+    if let Some(ca) = &tls.ca {
+        options = options.add_root_certificates(ca.clone());
+    }
+    if let Some((certificate, key)) = &tls.client {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    options
 }
 
 /// Who we are, as the first URL says: user and password, or a token alone.

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use feedgate_common::accept::Policy;
 use feedgate_common::error::{Result, StoreError};
+use feedgate_tls::StoreTls;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions, Connection, SqlSafeStr};
 use tokio::time::timeout;
 
@@ -87,8 +88,8 @@ impl Default for Options {
 }
 
 /// Connects, and prepares the store. Answers the pool of connections and the number of buckets in the store's layout.
-pub(crate) async fn open(url: &str, options: Options) -> Result<(Pool, u16)> {
-    let connect = parse(url)?;
+pub(crate) async fn open(url: &str, tls: &StoreTls, options: Options) -> Result<(Pool, u16)> {
+    let connect = by_tls(parse(url)?, tls);
     let buckets = prepare(&connect, options.buckets.max(1)).await?;
     let database = connect.get_database().unwrap_or(connect.get_username());
     if buckets != options.buckets {
@@ -139,6 +140,26 @@ pub(crate) fn parse(url: &str) -> Result<PgConnectOptions> {
     // later.
     let named = options.get_options().is_some_and(|given| given.contains("synchronous_commit"));
     Ok(if named { options } else { options.options([("synchronous_commit", "on")]) })
+}
+
+/// The options with these files for TLS. If there are any, the certificate and the host name are checked, and a server
+/// without TLS is refused. Then the URL may only ask for `verify-ca`, or for no TLS with `disable`.
+pub(crate) fn by_tls(options: PgConnectOptions, tls: &StoreTls) -> PgConnectOptions {
+    let mode = match options.get_ssl_mode() {
+        PgSslMode::Disable => return options,
+        _ if tls.is_empty() => return options,
+        PgSslMode::VerifyCa => PgSslMode::VerifyCa,
+        // Those below check nothing, and some go on without TLS.
+        PgSslMode::Allow | PgSslMode::Prefer | PgSslMode::Require | PgSslMode::VerifyFull => PgSslMode::VerifyFull,
+    };
+    let mut options = options.ssl_mode(mode);
+    if let Some(ca) = &tls.ca {
+        options = options.ssl_root_cert(ca);
+    }
+    if let Some((certificate, key)) = &tls.client {
+        options = options.ssl_client_cert(certificate).ssl_client_key(key);
+    }
+    options
 }
 
 /// Fails if the server is too old, or may forget what it has accepted.
@@ -198,4 +219,23 @@ async fn layout(connection: &mut PgConnection, buckets: u16) -> sqlx::Result<u16
     sqlx::query(MAKE).bind(i32::from(buckets)).execute(&mut *connection).await?;
     let kept: i32 = sqlx::query_scalar("SELECT buckets FROM layout").fetch_one(connection).await?;
     u16::try_from(kept).map_err(|_| fault::corrupt(format_args!("{kept} where the number of buckets stands")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_a_file_for_tls_no_server_goes_unchecked_unless_the_url_asks_for_no_tls() {
+        let files = StoreTls { ca: Some("ca.pem".into()), client: None };
+        let mode = |asked: &str, tls: &StoreTls| {
+            by_tls(parse(&format!("postgres://db/x{asked}")).unwrap(), tls).get_ssl_mode()
+        };
+        for asked in ["", "?sslmode=allow", "?sslmode=prefer", "?sslmode=require", "?sslmode=verify-full"] {
+            assert!(matches!(mode(asked, &files), PgSslMode::VerifyFull), "{asked}");
+        }
+        assert!(matches!(mode("?sslmode=verify-ca", &files), PgSslMode::VerifyCa));
+        assert!(matches!(mode("?sslmode=disable", &files), PgSslMode::Disable));
+        assert!(matches!(mode("?sslmode=require", &StoreTls::default()), PgSslMode::Require));
+    }
 }

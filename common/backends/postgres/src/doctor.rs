@@ -8,6 +8,7 @@ mod checks;
 
 use feedgate_common::doctor::{Check, Report, SHOWN};
 use feedgate_common::error::{Result, StoreError};
+use feedgate_tls::StoreTls;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
@@ -35,7 +36,15 @@ SELECT count(*), min(due) FILTER (WHERE due > 0) FROM (
 /// `Misconfigured` if the URL is wrong, or if the database was not made by this version. `Unavailable` if the server
 /// does not answer. What is wrong with the rows is no error but a finding.
 pub async fn check(url: &str) -> Result<Report> {
-    let options = connect::parse(url)?;
+    check_with(url, &StoreTls::default()).await
+}
+
+/// As [`check`], with files for TLS.
+///
+/// # Errors
+/// As [`check`], and `Misconfigured` if there is no TLS with the server.
+pub async fn check_with(url: &str, tls: &StoreTls) -> Result<Report> {
+    let options = connect::by_tls(connect::parse(url)?, tls);
     let mut connection = options.connect().await.map_err(|error| pool::unreachable(&options, error))?;
     expect_tables(&mut connection).await?;
     let report = look(&mut connection).await.map_err(fault::store_error)?;

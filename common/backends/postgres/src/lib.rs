@@ -89,6 +89,7 @@ use feedgate_common::{
     PullSeq, Record, Replaced, Seen, UserId, UserNo, Watermarks,
 };
 
+use feedgate_tls::StoreTls;
 use futures_util::stream::BoxStream;
 use parking_lot::RwLock;
 
@@ -128,7 +129,17 @@ impl PostgresArchive {
     /// `Misconfigured`, with what is wrong and what would be right: the URL, the version, the password, the database, or
     /// settings under which what is accepted could be lost. `Unavailable` if the server does not answer.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
-        let (pool, buckets) = connect::open(url, options).await?;
+        Self::connect_with(url, &StoreTls::default(), options).await
+    }
+
+    /// As [`connect`](Self::connect), with files for TLS. If there are any, the server must have TLS, a certificate by
+    /// one of the authorities, and the host of the URL in it; `sslmode=verify-ca` in the URL takes any host, and
+    /// `sslmode=disable` is a connection without TLS.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and `Misconfigured` if there is no TLS with the server.
+    pub async fn connect_with(url: &str, tls: &StoreTls, options: Options) -> Result<Self> {
+        let (pool, buckets) = connect::open(url, tls, options).await?;
         let (pool, users) = (Arc::new(pool), Arc::new(Users::default()));
         let settings = Settings { buckets, policy: options.policy };
         let rules = Arc::<RwLock<Arc<Rules>>>::default();

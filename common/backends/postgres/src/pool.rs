@@ -241,13 +241,16 @@ fn address(options: &PgConnectOptions) -> String {
 
 /// The error for a connection that could not be made.
 pub(crate) fn unreachable(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
+    if let Some(why) = feedgate_tls::refusal(&error) {
+        return StoreError::misconfigured(format_args!("no TLS with PostgreSQL at {}: {why}", address(options)));
+    }
     match error {
         sqlx::Error::Io(cause) => {
             let nobody = format_args!("no PostgreSQL at {}: {cause}", address(options));
             StoreError::unavailable(nobody).with_source(cause)
         }
         sqlx::Error::Tls(cause) => {
-            StoreError::unavailable(format_args!("no TLS with PostgreSQL at {}: {cause}", address(options)))
+            StoreError::misconfigured(format_args!("no TLS with PostgreSQL at {}: {cause}", address(options)))
         }
         error => fault::store_error(error),
     }

@@ -19,14 +19,16 @@ mod single;
 mod slots;
 mod verb;
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 use feedgate_common::metrics::{Calls, Registry};
+use feedgate_tls::StoreTls;
 use parking_lot::Mutex;
-use redis::{Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
+use redis::{Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::time::Instant;
 
 use breaker::Breaker;
@@ -67,6 +69,9 @@ enum Route {
     Cluster(Arc<Cluster>),
 }
 
+/// How the URL of a server with TLS begins.
+const BY_TLS: &str = "rediss://";
+
 /// Shares of a cluster's hash tags.
 const SHARES: usize = 256;
 
@@ -78,17 +83,40 @@ impl Link {
     /// `Misconfigured` if it is no such URL, the password is wrong, or who answers is not what Feedgate needs: Redis 7.0,
     /// and no replica. `Unavailable` if nobody answers.
     pub async fn connect(url: &str, timeouts: Timeouts) -> Result<Self> {
+        Self::connect_with(url, &StoreTls::default(), timeouts).await
+    }
+
+    /// As [`connect`](Self::connect), with files for TLS, which are read for each connection of a `rediss://` URL.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and `Misconfigured` if there is no TLS with the server.
+    pub async fn connect_with(url: &str, tls: &StoreTls, timeouts: Timeouts) -> Result<Self> {
+        let connected = Self::connected(url, tls, timeouts).await;
+        match connected {
+            // A server without TLS may wait for the rest of what it takes for a command.
+            Err(error @ StoreError::Unavailable(_)) if url.starts_with(BY_TLS) && is_silence(&error) => {
+                Err(StoreError::unavailable(format_args!(
+                    "Redis did not answer a handshake of TLS within {:?}; does it speak TLS on this port?",
+                    timeouts.connect
+                )))
+            }
+            connected => connected,
+        }
+    }
+
+    async fn connected(url: &str, tls: &StoreTls, timeouts: Timeouts) -> Result<Self> {
         let hosts = cluster_hosts(url);
-        if let [one] = &hosts[..] {
-            let client =
-                Client::open(&one[..]).map_err(|e| StoreError::misconfigured(format_args!("inbox_url: {e}")))?;
-            let single = Single::new(client, timeouts);
+        let infos = hosts.iter().map(|host| host[..].into_connection_info()).collect::<RedisResult<Vec<_>>>();
+        let infos = infos.map_err(|error| StoreError::misconfigured(format_args!("inbox_url: {error}")))?;
+        if let [one] = &infos[..] {
+            let single = Single::new(one.clone(), tls.clone(), timeouts);
             let link = Self::over(Route::Single(Arc::new(single)), timeouts, 1);
             if !server::check(&link.info().await?)?.cluster {
                 return Ok(link);
             }
         }
-        let connected = tokio::time::timeout(timeouts.connect, Cluster::connect(&hosts, timeouts)).await;
+        let connecting = Cluster::connect(infos, tls.clone(), timeouts);
+        let connected = tokio::time::timeout(timeouts.connect, connecting).await;
         let cluster = connected.map_err(|_| silent(timeouts.connect))?.map_err(failed)?;
         let link = Self::over(Route::Cluster(cluster), timeouts, SHARES);
         server::check(&link.info().await?)?;
@@ -273,19 +301,28 @@ fn demoted(error: &RedisError) -> bool {
     matches!(error.kind(), ErrorKind::Server(MasterDown | ReadOnly))
 }
 
+/// Whether a server has said nothing at all, in place of an error.
+fn is_silence(error: &StoreError) -> bool {
+    let said = error.source().and_then(|source| source.downcast_ref::<RedisError>());
+    said.is_none_or(RedisError::is_timeout)
+}
+
 fn silent(after: Duration) -> StoreError {
     StoreError::unavailable(format_args!("Redis did not answer within {after:?}"))
 }
 
 /// What another program has put in place of our keys, and a script that failed in the middle, want a human.
 fn failed(error: RedisError) -> StoreError {
+    if let Some(why) = feedgate_tls::refusal(&error) {
+        return StoreError::misconfigured(format_args!("no TLS with Redis: {why}"));
+    }
     // It cannot write its append-only file, and takes no writes until it can, not those of a script either.
     if error.code() == Some("MISCONF") {
         let why = error.detail().unwrap_or_default();
         return StoreError::down(format_args!("Redis: {}", why.split(" script:").next().unwrap_or(why)));
     }
     let damaged = error.code() == Some("WRONGTYPE") || error.detail().is_some_and(|d| d.contains("user_script:"));
-    let stranger = error.kind() == ErrorKind::AuthenticationFailed
+    let stranger = matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig)
         || error.code().is_some_and(|code| matches!(code, "NOAUTH" | "WRONGPASS"));
     let sorted: fn(String) -> StoreError = match (damaged, stranger) {
         (true, _) => StoreError::corrupt,
@@ -316,7 +353,7 @@ mod tests {
             let refused = redis::parse_redis_value(said.as_bytes()).and_then(Value::extract_error).unwrap_err();
             let error = failed(refused);
             assert!(matches!(error, StoreError::Misconfigured(_)), "{error}");
-            let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<RedisError>());
+            let source = error.source().and_then(|source| source.downcast_ref::<RedisError>());
             assert_eq!(source.and_then(RedisError::code), Some(code));
         }
     }

@@ -38,10 +38,13 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let redis = Engine { name: "Redis", setting: "inbox_url", url: &settings.inbox_url };
     let nats = Engine { name: "NATS", setting: "bus_url", url: &settings.bus_url };
     let node = node(&settings.node);
+    let tls = settings.stores_tls.files();
+    tls.check()?;
 
     let options =
         feedgate_postgres::Options { buckets: settings.buckets, policy: settings.policy(), ..Default::default() };
-    let archive = patience.until_there(&postgres, || PostgresArchive::connect(postgres.url.reveal(), options)).await?;
+    let connect = || PostgresArchive::connect_with(postgres.url.reveal(), &tls, options);
+    let archive = patience.until_there(&postgres, connect).await?;
     // The Archive's number of buckets is fixed when it is made, and the other stores use the same number.
     let buckets = archive.buckets();
     let mut registry = metrics::registry();
@@ -49,13 +52,14 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let archive: Arc<dyn Archive> = Arc::new(archive);
     let epochs: Arc<dyn Epochs> = archive.clone();
 
-    let link = patience.until_there(&redis, || Link::connect(redis.url.reveal(), Timeouts::default())).await?;
+    let connect = || Link::connect_with(redis.url.reveal(), &tls, Timeouts::default());
+    let link = patience.until_there(&redis, connect).await?;
     link.register(&mut registry);
     let inboxes = || RedisInboxes::open(link.clone(), epochs.clone(), buckets);
     let inboxes = Arc::new(patience.until_there(&redis, inboxes).await?);
     let sessions = Arc::new(RedisSessions::new(link, epochs, buckets, Spans::default()));
 
-    let bus = patience.until_there(&nats, || Bus::connect(nats.url.reveal())).await?;
+    let bus = patience.until_there(&nats, || Bus::connect_with(nats.url.reveal(), &tls)).await?;
     let jobs = patience.until_there(&nats, || NatsJobs::open(bus.clone(), settings.events.streams())).await?;
     let jobs = Arc::new(jobs);
     let outlet: Option<Arc<dyn Outlet>> = Some(jobs.clone());

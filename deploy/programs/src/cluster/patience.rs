@@ -76,14 +76,19 @@ impl Patience {
     ) -> anyhow::Result<T> {
         let Engine { name, setting, url } = engine;
         let mut said: Option<Instant> = None;
+        // What the last try that was not cut short has said.
+        let mut heard = "no answer".to_owned();
         loop {
             let error = match tokio::time::timeout_at(self.until.max(Instant::now() + AGAIN), connect()).await {
                 Ok(Ok(there)) => return Ok(there),
                 Ok(Err(error)) if error.is_hopeless() => {
                     return Err(anyhow!(error).context(format!("{name} ({setting} = \"{url}\")")));
                 }
-                Ok(Err(error)) => anyhow!(error),
-                Err(_) => anyhow!("no answer"),
+                Ok(Err(error)) => {
+                    heard = error.to_string();
+                    anyhow!(error)
+                }
+                Err(_) => anyhow!(heard.clone()),
             };
             if Instant::now() + AGAIN >= self.until {
                 return Err(error.context(format!(
@@ -141,6 +146,18 @@ mod tests {
         assert!(matches!(error.downcast_ref(), Some(StoreError::Unavailable(_))));
         let io = error.root_cause().downcast_ref::<io::Error>().map(io::Error::kind);
         assert_eq!(io, Some(io::ErrorKind::ConnectionRefused));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_try_that_is_cut_short_says_what_the_one_before_said() {
+        let url = StoreUrl::new("rediss://a:1");
+        let engine = Engine { name: "Redis", setting: "inbox_url", url: &url };
+        let connect = || async {
+            sleep(Duration::from_secs(2)).await;
+            Err::<(), _>(StoreError::unavailable("silent"))
+        };
+        let error = Patience::new(3).until_there(&engine, connect).await.unwrap_err();
+        assert!(error.root_cause().to_string().ends_with("silent"), "{error:#}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -251,7 +251,7 @@ fn every_bad_argument_is_refused_with_what_would_be_right() {
         (&["tail"], 2, "--user"),
         (&["tail", "--user", "bob", "--since", "7"], 2, "EPOCH:OFFSET"),
         (&["tail", "--user", "bob", "-n", "1001"], 2, "0..=1000"),
-        (&["follow", "a", "b", "--url", "https://feed.example"], 1, "https is not supported yet"),
+        (&["follow", "a", "b", "--url", "https://127.0.0.1:1"], 1, "https://127.0.0.1:1: "),
         (&["follow", "a", "b", "--url", "feed.example"], 1, "http://HOST:PORT"),
         (&["follow", "a", "b", "--key", "wrong"], 1, "Credentials refused"),
         (&["follow", "a", "b", "--key", "two words"], 1, "printable ASCII"),

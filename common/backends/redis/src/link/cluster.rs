@@ -15,14 +15,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use feedgate_tls::StoreTls;
 use futures_util::future::{select_ok, try_join_all};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use parking_lot::Mutex;
-use redis::{
-    Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, RedisResult,
-    ServerErrorKind, Value, cmd,
-};
+use redis::{Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio::time::{sleep, timeout};
@@ -46,6 +44,7 @@ pub(super) struct Cluster {
     seeds: Vec<Address>,
     /// Credentials and protocol, the same for all nodes.
     like: ConnectionInfo,
+    tls: StoreTls,
     timeouts: Timeouts,
     state: Mutex<State>,
 }
@@ -67,13 +66,16 @@ enum Next {
 }
 
 impl Cluster {
-    /// The cluster that these URLs, one of a node each, belong to.
-    pub(super) async fn connect(urls: &[String], timeouts: Timeouts) -> RedisResult<Arc<Self>> {
-        let infos = urls.iter().map(|url| url[..].into_connection_info()).collect::<RedisResult<Vec<_>>>()?;
+    /// The cluster that these nodes belong to, each node reached by TLS with these files if the first one is.
+    pub(super) async fn connect(
+        infos: Vec<ConnectionInfo>,
+        tls: StoreTls,
+        timeouts: Timeouts,
+    ) -> RedisResult<Arc<Self>> {
         let seeds = infos.iter().filter_map(|info| Address::of(info.addr())).collect();
         let nowhere = || RedisError::from((ErrorKind::InvalidClientConfig, "no node is named by host and port"));
         let like = infos.into_iter().next().ok_or_else(nowhere)?;
-        let cluster = Arc::new(Self { seeds, like, timeouts, state: Mutex::default() });
+        let cluster = Arc::new(Self { seeds, like, tls, timeouts, state: Mutex::default() });
         let slots = cluster.look().await?;
         cluster.state.lock().slots = Arc::new(slots);
         Ok(cluster)
@@ -117,8 +119,8 @@ impl Cluster {
 
     /// After a call about `key` was given up: drops the connection to its node, and looks for the node that has it now.
     pub(super) fn look_again(self: &Arc<Self>, key: Option<&[u8]>) {
-        if let Some(Ok(node)) = key.map(|key| self.master_of(key).and_then(|master| self.node(&master))) {
-            node.forget();
+        if let Some(Ok(master)) = key.map(|key| self.master_of(key)) {
+            self.node(&master).forget();
         }
         self.renew();
     }
@@ -135,7 +137,7 @@ impl Cluster {
     /// Asks the node at `at`. Whatever is no plain answer sees to it that the next call finds a better one.
     async fn ask(self: &Arc<Self>, at: &Address, command: &Cmd, asking: bool) -> RedisResult<Value> {
         use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly};
-        let node = self.node(at)?;
+        let node = self.node(at);
         let answer = if asking { node.call_asking(command).await } else { node.call(command).await };
         let answer = answer.and_then(Value::extract_error);
         if let Err(error) = &answer {
@@ -149,14 +151,15 @@ impl Cluster {
         answer
     }
 
-    fn node(&self, at: &Address) -> RedisResult<Arc<Single>> {
+    fn node(&self, at: &Address) -> Arc<Single> {
         let mut state = self.state.lock();
         if let Some(node) = state.nodes.get(at) {
-            return Ok(node.clone());
+            return node.clone();
         }
-        let node = Arc::new(Single::new(Client::open(self.like.clone().set_addr(self.reached(at)))?, self.timeouts));
+        let info = self.like.clone().set_addr(self.reached(at));
+        let node = Arc::new(Single::new(info, self.tls.clone(), self.timeouts));
         state.nodes.insert(at.clone(), node.clone());
-        Ok(node)
+        node
     }
 
     /// By TLS, if the nodes of the URL are.
@@ -216,7 +219,7 @@ impl Cluster {
     }
 
     async fn view_of(&self, address: &Address) -> RedisResult<Slots> {
-        let node = self.node(address)?;
+        let node = self.node(address);
         let answer = timeout(self.timeouts.call, node.call(cmd("CLUSTER").arg("SLOTS"))).await;
         let answer = answer.map_err(|_| silent()).flatten().and_then(Value::extract_error);
         if answer.as_ref().is_err_and(|error| !answered(error)) {

@@ -1,24 +1,31 @@
 //! The connection to one server, made when it is needed and replaced when it has failed.
 
+use feedgate_tls::StoreTls;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Client, Cmd, RedisResult, Value};
+use redis::{
+    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError,
+    RedisResult, TlsCertificates, Value,
+};
 use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
 use super::Timeouts;
 
 /// A connection to one Redis server, shared by all calls.
 pub(super) struct Single {
-    client: Client,
+    info: ConnectionInfo,
+    tls: StoreTls,
     config: AsyncConnectionConfig,
     current: Mutex<Option<MultiplexedConnection>>,
 }
 
 impl Single {
-    pub(super) fn new(client: Client, timeouts: Timeouts) -> Self {
+    /// A connection to the server of `info`, by TLS with these files if `info` says TLS.
+    pub(super) fn new(info: ConnectionInfo, tls: StoreTls, timeouts: Timeouts) -> Self {
         // The caller limits how long the whole call may take.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(Some(timeouts.connect)).set_response_timeout(None);
-        Self { client, config, current: Mutex::default() }
+        Self { info, tls, config, current: Mutex::default() }
     }
 
     pub(super) async fn call(&self, command: &Cmd) -> RedisResult<Value> {
@@ -46,7 +53,21 @@ impl Single {
         if let Some(connection) = &*current {
             return Ok(connection.clone());
         }
-        let connection = self.client.get_multiplexed_async_connection_with_config(&self.config).await?;
+        let connection = self.client().await?.get_multiplexed_async_connection_with_config(&self.config).await?;
         Ok(current.insert(connection).clone())
+    }
+
+    /// What connects, with the files for TLS as they are now.
+    async fn client(&self) -> RedisResult<Client> {
+        if self.tls.is_empty() || !matches!(self.info.addr(), ConnectionAddr::TcpTls { .. }) {
+            return Client::open(self.info.clone());
+        }
+        let tls = self.tls.clone();
+        let read = spawn_blocking(move || tls.read().map_err(|error| error.to_string()));
+        let contents = read.await.map_err(|error| error.to_string()).flatten();
+        let unread = |why| RedisError::from((ErrorKind::InvalidClientConfig, "a file for TLS", why));
+        let contents = contents.map_err(unread)?;
+        let client_tls = contents.client.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
+        Client::build_with_tls(self.info.clone(), TlsCertificates { client_tls, root_cert: contents.ca })
     }
 }
