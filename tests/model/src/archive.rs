@@ -10,8 +10,8 @@
 use feedgate_common::archive::{Edge, FeedAdd};
 use feedgate_common::change::{Entry, Op, Record, route_of};
 use feedgate_common::graph::{Shields, effective_edge};
-use feedgate_common::rules::{is_news, shown};
-use feedgate_common::{FeedId, PullSeq, UserNo};
+use feedgate_common::rules::{is_for, is_news, shown};
+use feedgate_common::{FeedId, OutboxSeq, PullSeq, UserNo};
 
 use crate::Fanout;
 use crate::state::{
@@ -52,6 +52,26 @@ impl Truth {
     /// The pull number of a record; 0 if its route is push.
     pub(crate) fn pull_seq_of(&self, author: usize, record: &Record) -> PullSeq {
         self.authors[author].outbox[record.seq as usize - 1].pull_seq.into()
+    }
+
+    /// Whether a record of the author is for the reader at all: the reader is in its audience, if it has one.
+    pub(crate) fn is_for(&self, reader: usize, author: usize, record: &Record) -> bool {
+        let to = self.authors[author].outbox[record.seq as usize - 1].to;
+        is_for(record.route, false, || Ok::<_, std::convert::Infallible>(to >> reader & 1 == 1)).unwrap_or(false)
+    }
+
+    /// The adds among `outbox` that the reader sees under this edge, as [`shown`] says, and that are for the reader.
+    pub(crate) fn shown(
+        &self,
+        model: &Fanout,
+        (reader, author): (usize, usize),
+        outbox: &[Record],
+        edge: (Edge, OutboxSeq),
+        reached: impl Fn(&Record) -> bool,
+    ) -> Vec<Record> {
+        let mut shown = shown(outbox, edge, model.bounds.backfill, reached);
+        shown.retain(|add| self.is_for(reader, author, add));
+        shown
     }
 
     /// The edge as fan-out sees it.
@@ -146,7 +166,7 @@ impl Truth {
         for author in 0..model.bounds.authors {
             let outbox = self.records_of(model, author, feed, self.head(author));
             let edge = Edge { from: self.since(reader, author), ..self.edge(reader, author) };
-            for add in shown(&outbox, (edge, edge.from), model.bounds.backfill, |_| true) {
+            for add in self.shown(model, (reader, author), &outbox, (edge, edge.from), |_| true) {
                 let item = add.key.item.0 as Item;
                 view.set(item, self.version(item));
             }

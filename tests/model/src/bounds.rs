@@ -69,6 +69,8 @@ pub struct Bounds {
     pub edits: bool,
     /// Whether items may be deleted.
     pub deletes: bool,
+    /// How many of the adds may be narrowed to an audience: any followers of that moment.
+    pub narrowed: u8,
     /// Records addressed to readers, likewise.
     pub addressed: u8,
     /// How often a class may change.
@@ -117,6 +119,7 @@ impl Bounds {
         records: 2,
         edits: false,
         deletes: true,
+        narrowed: 0,
         addressed: 0,
         classes_changed: 0,
         everyone: false,

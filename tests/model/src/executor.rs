@@ -71,13 +71,13 @@ pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
     let of = usize::from(author);
     let mut to = [None; READERS];
     let first = state.truth.records(model, of, head)[expected.done as usize];
-    if first.route == Route::Push || expected.last.is_some() {
+    if first.route != Route::Pull || expected.last.is_some() {
         let mut room = model.bounds.step.recipients;
         for (reader, to) in to.iter_mut().enumerate().take(model.bounds.readers) {
             let held = state.truth.readers[reader].rows[of].held;
             let edge = state.truth.edge(reader, of);
             let ahead = expected.last.is_none_or(|last| reader_no(reader) > last);
-            if held && edge.on && ahead && room > 0 {
+            if held && edge.on && ahead && room > 0 && state.truth.is_for(reader, of, &first) {
                 room -= 1;
                 *to = Some(To {
                     generation: edge.generation as u8,
@@ -108,6 +108,9 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
     let other_feeds: Vec<u64> = ahead.iter().filter(|record| record.feed != feed).map(|record| record.seq).collect();
     if matches!(model.variant, Some(Variant::StepMixesFeeds | Variant::StepLeavesFeedsOut)) {
         ahead.iter_mut().for_each(|record| record.feed = feed);
+    }
+    if model.variant == Some(Variant::NarrowedGoAlong) {
+        ahead.iter_mut().filter(|record| record.route == Route::Narrow).for_each(|record| record.route = Route::Push);
     }
     let mut step = plan((author_no(of), Bucket(0)), expected, &ahead, recipients, model.bounds.step);
     if model.variant == Some(Variant::StepLeavesFeedsOut) {

@@ -83,7 +83,11 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
     let outbox = state.truth.records_of(model, of, key.feed, head);
     let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(of, add));
     let reached = |add: &Record| add.seq <= edge.from.into() || past(add);
-    let shown = shown(&outbox, (edge.door(), edge.door().from), model.bounds.backfill, reached);
+    let door = (edge.door(), edge.door().from);
+    let shown = match model.variant {
+        Some(Variant::FollowIgnoresAudiences) => shown(&outbox, door, model.bounds.backfill, reached),
+        _ => state.truth.shown(model, (reader, of), &outbox, door, reached),
+    };
     let (adds, floor) = brought(shown, (edge.into(), edge.since.into()), model.bounds.backfill);
     let step = EdgeStep {
         key,

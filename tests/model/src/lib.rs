@@ -16,9 +16,9 @@
 //! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order of
 //! these steps, breadth first, and checks the properties in every state. The decisions are those of the product:
 //! `marks::push_verdict`, `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `fanout::plan`,
-//! `Progress` and its cut, `rules::{shown, brought, is_past, is_news}`, `graph::effective_edge`, `change::route_of`,
-//! `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them is written out in
-//! `inbox`.
+//! `Progress` and its cut, `rules::{shown, brought, is_for, is_past, is_news}`, `graph::effective_edge`,
+//! `change::route_of`, `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them
+//! is written out in `inbox`.
 //!
 //! # What passes
 //!
@@ -53,6 +53,11 @@
 //! | `trim` | not followed at first, 3 records in reversed display order, a follow, 2 cuts | 5 716 |
 //! | `trim_two` | one pulled and one pushed author, 3 records in mixed display order, a rebuilt log holds one, a sleep, a cut | 105 387 |
 //! | `trim_and_refollow` | pulled, 3 records in mixed display order, 2 changes of the follow, a cut; no deletes | 217 865 |
+//! | `narrow` | 3 records, 2 of them narrowed to an audience, an unfollow, a sleep; many records in one step | 474 280 |
+//! | `narrow_and_follow` | the same without the sleep, 2 changes of the follow | 214 648 |
+//! | `narrow_to_two_readers` | two readers, a step for each, two executors, one record narrowed, an unfollow; no device | 88 712 |
+//! | `narrow_pulled` | pulled, updates too, 3 records, 2 of them narrowed, an unfollow | 323 791 |
+//! | `narrow_and_roll_back` | 2 records narrowed, an unfollow, a rollback; no deletes | 204 934 |
 //! | `roll_back` | a rollback to any earlier time, an unfollow, a crash | 386 071 |
 //! | `roll_back_two_workers` | a rollback, two executors, a sleep; no deletes | 350 800 |
 //! | `roll_back_and_crash` | a rollback, two executors, a crash; no deletes | 142 906 |
@@ -84,6 +89,7 @@
 //!
 //! # What is not covered
 //!
+//! - Rankings, private authors, and lists: an audience is a set of followers that is chosen anew for each item.
 //! - Larger worlds: more than two authors or readers, more than three records of one author, more than two processes of
 //!   a
 //!   kind, K beyond 1, and more things at once than the table says. In particular no configuration has everything.
@@ -155,6 +161,7 @@ pub enum Process {
 pub enum Action {
     // What users, backends, time and faults do.
     Add { author: usize, feed: usize },
+    Narrow { author: usize, feed: usize, to: u8 },
     Edit { item: Item },
     Delete { item: Item },
     Send { author: usize, feed: usize },
@@ -260,6 +267,7 @@ impl Fanout {
     fn apply(&self, state: &mut State, action: Action) {
         match action {
             Action::Add { author, feed } => world::add(self, state, author, feed),
+            Action::Narrow { author, feed, to } => world::narrow(self, state, author, feed, to),
             Action::Edit { item } => world::change(self, state, Op::Update, item),
             Action::Delete { item } => world::change(self, state, Op::Delete, item),
             Action::Send { author, feed } => world::send(self, state, author, feed),

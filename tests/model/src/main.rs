@@ -61,6 +61,7 @@ fn parse(text: &str) -> Result<Bounds, String> {
             "records" => bounds.records = n,
             "edits" => bounds.edits = n > 0,
             "deletes" => bounds.deletes = n > 0,
+            "narrowed" => bounds.narrowed = n,
             "addressed" => bounds.addressed = n,
             "classes_changed" => bounds.classes_changed = n,
             "follows_changed" => bounds.follows_changed = n,

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use feedgate_common::Op;
 use feedgate_common::change::Route;
-use feedgate_common::rules::{is_past, shown};
+use feedgate_common::rules::is_past;
 use feedgate_common::{Cut, PullSeq, Record};
 use stateright::Property;
 
@@ -151,7 +151,8 @@ fn no_mark_is_ahead(model: &Fanout, state: &State, log: usize, inbox: &Inbox) ->
         let cut = Cut { progress: state.store.progress[author], pull: PullSeq::from(inbox.taken.pull) };
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
         let past = |add: &Record| add.seq <= seen.from.into() || past(add);
-        shown(&outbox, (edge, edge.from), model.bounds.backfill, past).iter().all(|add| {
+        let shown = state.truth.shown(model, (reader, author), &outbox, (edge, edge.from), past);
+        shown.iter().all(|add| {
             let item = add.key.item.0 as Item;
             let holds = |line: &Line| (line.op, line.item, line.generation.into()) == (Op::Add, item, edge.generation);
             let below = inbox.floor.is_some_and(|floor| model.bounds.rank(item) <= floor);
@@ -173,8 +174,9 @@ fn page_shows_what_is_finished(model: &Fanout, state: &State, log: usize, inbox:
         }
         let outbox = state.truth.records_of(model, author, model.feed_of(log), state.truth.head(author));
         let finished =
-            |add: &Record| add.seq <= seen.from.into() || add.route == Route::Push && add.seq <= of.finished.into();
-        let shown = shown(&outbox, (seen.door(), seen.door().from), model.bounds.backfill, finished);
+            |add: &Record| add.seq <= seen.from.into() || add.route != Route::Pull && add.seq <= of.finished.into();
+        let door = (seen.door(), seen.door().from);
+        let shown = state.truth.shown(model, (reader, author), &outbox, door, finished);
         shown.iter().all(|add| page.version(add.key.item.0 as Item) > 0)
     })
 }
@@ -200,11 +202,12 @@ fn no_device_is_ahead(model: &Fanout, state: &State) -> bool {
 /// Under one generation, what push brings ascends, and what pull brings does.
 fn each_door_keeps_order(model: &Fanout, state: &State, inbox: &Inbox) -> bool {
     (0..model.bounds.authors).all(|author| {
-        [Route::Push, Route::Pull].into_iter().all(|route| {
+        [true, false].into_iter().all(|pulled| {
             let by_route = |line: &&Line| {
                 let at = usize::from(line.outbox_seq);
                 let posted = at.checked_sub(1).and_then(|at| state.truth.authors[author].outbox.get(at));
-                usize::from(line.author) == author && posted.is_some_and(|posted| posted.route == route)
+                usize::from(line.author) == author
+                    && posted.is_some_and(|posted| (posted.route == Route::Pull) == pulled)
             };
             let lines: Vec<(u8, u8)> =
                 inbox.log.iter().filter(by_route).map(|line| (line.generation, line.outbox_seq)).collect();

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use feedgate_common::archive::FeedAdd;
 use feedgate_common::feed::first_log;
 use feedgate_common::inboxes::Build;
-use feedgate_common::rules::{is_past, shown};
+use feedgate_common::rules::is_past;
 use feedgate_common::{Cut, Entry, Epoch, Op, PullSeq, Record};
 
 use crate::executor::{self, cut_at};
@@ -153,14 +153,14 @@ fn adds(model: &Fanout, state: &State, read: &Snapshot) -> Vec<FeedAdd> {
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
         let cuts = model.variant == Some(Variant::RebuildCutAtTheProgress);
         let reached = |add: &Record| !cuts || add.seq <= edge.from.into() || past(add);
-        adds.extend(shown(&outbox, (edge.door(), edge.door().from), model.bounds.backfill, reached).into_iter().map(
-            |add| FeedAdd {
-                author: author_no(author),
-                outbox_seq: add.seq,
-                generation: edge.generation.into(),
-                key: add.key,
-            },
-        ));
+        let door = (edge.door(), edge.door().from);
+        let shown = state.truth.shown(model, (reader, author), &outbox, door, reached);
+        adds.extend(shown.into_iter().map(|add| FeedAdd {
+            author: author_no(author),
+            outbox_seq: add.seq,
+            generation: edge.generation.into(),
+            key: add.key,
+        }));
     }
     adds
 }

@@ -21,8 +21,10 @@ pub struct Posted {
     /// The feed of the item, which never changes.
     pub feed: u8,
     pub item: Item,
-    /// 0 if its route is push.
+    /// 0 unless its route is pull.
     pub pull_seq: u8,
+    /// The audience of a narrowed item: the readers in it, a bit each. 0 for other items.
+    pub to: u8,
 }
 
 /// Whether a rebuild has made what was finished outstanding again.
@@ -192,6 +194,7 @@ pub struct Store {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Spent {
     pub records: u8,
+    pub narrowed: u8,
     pub addressed: u8,
     pub classes: u8,
     pub follows: u8,

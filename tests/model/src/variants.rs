@@ -30,6 +30,10 @@ pub enum Variant {
     StepMixesFeeds,
     /// A push step takes what is of its feed from what comes next, and moves the progress past the rest.
     StepLeavesFeedsOut,
+    /// A push step takes narrowed records along with others.
+    NarrowedGoAlong,
+    /// A follow step brings what is narrowed to others.
+    FollowIgnoresAudiences,
     /// A bucket that has lost the progress of an author goes on at the outbox head.
     StartsAtTheHead,
     /// A device asks for what is newer than the newest that it has.

@@ -18,7 +18,11 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
     let authors = 0..bounds.authors;
     if spent.records < bounds.records {
         for author in authors.clone().filter(|author| state.truth.head(*author) < OUTBOX_MAX) {
-            actions.extend((0..state.truth.feeds.into()).map(|feed| Action::Add { author, feed }));
+            let audiences = if spent.narrowed < bounds.narrowed { audiences(model, state, author) } else { vec![] };
+            for feed in 0..state.truth.feeds.into() {
+                actions.push(Action::Add { author, feed });
+                actions.extend(audiences.iter().map(|&to| Action::Narrow { author, feed, to }));
+            }
             for item in (1..=OUTBOX_MAX).map(|seq| item_of(author, seq)).filter(|item| state.truth.version(*item) > 0) {
                 actions.extend(bounds.edits.then_some(Action::Edit { item }));
                 actions.extend(bounds.deletes.then_some(Action::Delete { item }));
@@ -105,11 +109,25 @@ fn crashes(model: &Fanout, state: &State, actions: &mut Vec<Action>) {
     }
 }
 
+/// The audiences that an author may choose now, each as a bit for each reader: any of those who follow.
+fn audiences(model: &Fanout, state: &State, author: usize) -> Vec<u8> {
+    let follows = |reader: usize| state.truth.edge(reader, author).on;
+    let all = (0..model.bounds.readers).filter(|reader| follows(*reader)).fold(0, |all, reader| all | 1 << reader);
+    (0..=all).filter(|to| to & all == *to).collect()
+}
+
 /// A record that adds.
 pub(crate) fn add(model: &Fanout, state: &mut State, author: usize, feed: usize) {
     let item = item_of(author, state.truth.head(author) + 1);
     let route = route_of(state.truth.authors[author].class, 0, 0);
-    post(model, state, author, Op::Add, route, FeedId(feed as u16), item);
+    post(model, state, author, (Op::Add, route, 0), FeedId(feed as u16), item);
+}
+
+/// A record that adds an item for the readers in `to` alone.
+pub(crate) fn narrow(model: &Fanout, state: &mut State, author: usize, feed: usize, to: u8) {
+    let item = item_of(author, state.truth.head(author) + 1);
+    post(model, state, author, (Op::Add, Route::Narrow, to), FeedId(feed as u16), item);
+    state.spent.narrowed += 1;
 }
 
 /// A record of an item that is there, in its feed; or what was addressed to readers, to the same ones.
@@ -124,19 +142,20 @@ pub(crate) fn change(model: &Fanout, state: &mut State, op: Op, item: Item) {
     let author = usize::from(item > OUTBOX_MAX);
     let of = &state.truth.authors[author];
     let added = of.outbox.iter().find(|posted| posted.item == item);
-    let route = match model.variant {
-        Some(Variant::DeleteByClass) => route_of(of.class, 0, 0),
-        _ => added.map_or(Route::Push, |posted| posted.route),
+    let (route, to) = match model.variant {
+        Some(Variant::DeleteByClass) => (route_of(of.class, 0, 0), 0),
+        _ => added.map_or((Route::Push, 0), |posted| (posted.route, posted.to)),
     };
     let feed = state.truth.feed(item);
-    post(model, state, author, op, route, feed, item);
+    post(model, state, author, (op, route, to), feed, item);
 }
 
-fn post(model: &Fanout, state: &mut State, author: usize, op: Op, route: Route, feed: FeedId, item: Item) {
+/// Adds a record to an outbox: what it does, by which route, and the audience if it is narrowed.
+fn post(model: &Fanout, state: &mut State, author: usize, (op, route, to): (Op, Route, u8), feed: FeedId, item: Item) {
     let numbered = route == Route::Pull || model.variant == Some(Variant::CurrentClass);
     state.truth.pull_seq += u8::from(numbered);
     let pull_seq = if numbered { state.truth.pull_seq } else { 0 };
-    state.truth.authors[author].outbox.push(Posted { op, route, feed: feed.0 as u8, item, pull_seq });
+    state.truth.authors[author].outbox.push(Posted { op, route, feed: feed.0 as u8, item, pull_seq, to });
     state.spent.records += 1;
 }
 

@@ -47,6 +47,7 @@ passing! {
     follow_the_past pull_the_past past_and_trim past_of_two
     rebuild rebuild_overflows
     trim trim_two trim_and_refollow
+    narrow narrow_and_follow narrow_to_two_readers narrow_pulled narrow_and_roll_back
     roll_back roll_back_two_workers roll_back_and_crash roll_back_two_rebuilds roll_back_across_classes
     feeds feeds_asleep feeds_named_meanwhile feeds_pulled feeds_direct
     direct direct_asleep

@@ -71,6 +71,8 @@ variants! {
     a_follow_that_asks_for_the_feeds_first: FeedsReadFirst in feeds_named_meanwhile breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_push_step_that_mixes_feeds: StepMixesFeeds in feeds breaks i6_only_what_was_accepted_is_shown;
     a_push_step_that_leaves_other_feeds_out: StepLeavesFeedsOut in feeds breaks i10_no_mark_passes_what_was_not_appended;
+    a_push_step_that_takes_narrowed_items_along: NarrowedGoAlong in narrow breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_follow_step_that_ignores_audiences: FollowIgnoresAudiences in narrow_and_follow breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_lost_progress_that_starts_at_the_head: StartsAtTheHead in roll_back breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_follow_step_that_ignores_the_pull_watermark: FollowIgnoresWatermark in pull breaks i10_no_mark_passes_what_was_not_appended;
     a_take_that_reads_records_after_edges: RecordsAfterEdges in pull breaks i10_no_mark_passes_what_was_not_appended;
