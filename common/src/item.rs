@@ -26,6 +26,9 @@ pub struct Item {
     /// The item that it reposts, as it was published: its [`Original`](crate::around::Original) may be gone since.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub repost_of: Option<ItemId>,
+    /// The users whom it [mentions](crate::mentions), each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<UserId>,
     /// The content of the item.
     pub body: Body,
     /// The display time that the backend gave, in Unix ms.
@@ -71,6 +74,7 @@ impl Item {
             kind: None,
             foreign_id: None,
             repost_of: None,
+            mentions: vec![],
             body: Body::parse("1".to_owned()).unwrap(),
             published_at: 1,
             rank: 1,

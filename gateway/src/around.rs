@@ -62,6 +62,7 @@ impl Shown {
     fn bytes(&self) -> usize {
         let own = self.around.own.iter().map(ReactionKind::as_str);
         let names = self.around.named().map(|(name, _)| name).chain(own);
+        let names = names.chain(self.item.mentions.iter().map(UserId::as_str));
         self.item.body.get().len()
             + names.map(|name| name.len() + 24).sum::<usize>()
             + self.original().map_or(0, Self::bytes)
@@ -207,6 +208,8 @@ pub(crate) struct CommentJson<'a> {
     author: Option<&'a UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'a Body>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    mentions: &'a [UserId],
     created_at: Millis,
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_to: Option<ItemId>,
@@ -223,6 +226,7 @@ impl<'a> From<&'a Comment> for CommentJson<'a> {
             id: comment.place.id,
             author: body.map(|_| &comment.author),
             body,
+            mentions: &comment.mentions,
             created_at: comment.place.at,
             reply_to: comment.reply_to,
             version: body.map(|_| comment.version),
@@ -318,6 +322,7 @@ mod tests {
             kind: None,
             foreign_id: None,
             repost_of: None,
+            mentions: vec![],
             body: Body::parse(r#"{"b":[1, 2]}"#.to_owned()).unwrap(),
             published_at: 1,
             rank: 1,
