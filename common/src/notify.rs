@@ -157,7 +157,7 @@ struct Told<'a> {
     repost: Option<ItemId>,
 }
 
-/// What mentions users.
+/// The item or the comment that mentions users.
 #[derive(Clone, Copy)]
 struct Mentioning {
     /// The item that mentions them, or on which the comment is that does.

@@ -43,6 +43,9 @@ test("s5: a post tells whom it mentions, an edit tells the others, and its delet
   await phone.sleep();
   await server.call("PATCH", `/v1/items/${id}`, { body: { text: "@cid hello" }, mentions: ["cid"] });
   await cids.shows("the mention", count(1));
+  const token = await server.token("cid");
+  const read = await server.call("GET", `/v1/items/${id}`, undefined, { token });
+  assert.deepEqual(read.mentions, ["cid"], "who is named may read it, and follows nobody");
   await main.shows("whom it mentions now", (items) => items[0]?.mentions?.join() === "cid");
   await phone.wake();
   await phone.shows("nothing any more", count(0));

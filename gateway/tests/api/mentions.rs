@@ -23,11 +23,17 @@ async fn s5_the_mentions_of_an_item_are_shown_with_it_wherever_it_is_shown() {
     for page in [server.get_as("bob", feed).await, server.get("/v1/users/ann/outbox").await] {
         assert_eq!(named(&page.expect(200).json["items"][0]), both);
     }
+    assert_eq!(named(&server.get_as("cid", &item).await.expect(200).json), both, "who is named may read it");
+    server.get_as("cid", &format!("{item}/comments")).await.expect(200);
+    server.get_as("eve", &item).await.expect(404);
     let patch = format!("PATCH {item}");
     let edited = server.call(&patch, Some(r#"{"body":"ho"}"#)).await.expect(200).json;
     assert_eq!((named(&edited), &edited["version"]), (both, &json!(2)), "left out, the list stays");
     let edited = server.call(&patch, Some(r#"{"body":"ho","mentions":["dan"]}"#)).await.expect(200).json;
     assert_eq!(named(&edited), json!(["dan"]));
+    server.get_as("cid", &item).await.expect(404);
+    server.call("PUT /v1/users/dan/muted/ann", None).await.expect(204);
+    server.get_as("dan", &item).await.expect(404);
     let edited = server.call(&patch, Some(r#"{"body":"ho","mentions":[]}"#)).await.expect(200).json;
     assert_eq!(edited.get("mentions"), None, "an item that mentions nobody is written as it always was");
     assert_eq!(edited["version"], 4);
@@ -47,6 +53,7 @@ async fn s5_the_mentions_of_a_comment_are_shown_and_named_by_a_backend_alone() {
         assert_eq!(named(&answer.expect(200).json), json!(["cid"]));
     }
     assert_eq!(named(&server.get(&comments).await.expect(200).json["comments"][0]), json!(["cid"]));
+    server.get_as("cid", &one).await.expect(404);
     let token = server.token("bob");
     for (call, body) in [
         (format!("POST {comments}"), r#"{"body":"me too","mentions":["dan"]}"#),
