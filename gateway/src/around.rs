@@ -62,10 +62,7 @@ impl Shown {
     fn bytes(&self) -> usize {
         let own = self.around.own.iter().map(ReactionKind::as_str);
         let names = self.around.named().map(|(name, _)| name).chain(own);
-        let names = names.chain(self.item.mentions.iter().map(UserId::as_str));
-        self.item.body.get().len()
-            + names.map(|name| name.len() + 24).sum::<usize>()
-            + self.original().map_or(0, Self::bytes)
+        self.item.bytes() + names.map(|name| name.len() + 24).sum::<usize>() + self.original().map_or(0, Self::bytes)
     }
 }
 
@@ -88,7 +85,7 @@ pub(crate) async fn join(
         }
         let found = originals_of(archive, piece, onlooker.viewer).await?;
         let shown = piece.iter().filter_map(|item| here(found.get(&item.repost_of?)));
-        bytes += piece.iter().chain(shown).map(|item| item.body.get().len()).sum::<usize>();
+        bytes += piece.iter().chain(shown).map(|item| item.bytes()).sum::<usize>();
         read += piece.len();
         originals.extend(found);
     }

@@ -16,7 +16,6 @@ use feedgate_common::around::{
 };
 use feedgate_common::doorbell::{Talked, Touch};
 use feedgate_common::feed::{Cards, Feeds, cards_of};
-use feedgate_common::mentions::MENTIONS_MAX;
 use feedgate_common::{Archive, Body, ItemId, Millis, UserId, UserNo};
 use serde::Serialize;
 
@@ -31,13 +30,10 @@ use super::query::{ItemRef, NoQuery, Query, Segment, Segments};
 use super::writer::Writer;
 use crate::around::CommentJson;
 use crate::clock;
-use crate::limits::budget::CARD_MAX;
+use crate::limits::budget::{CARD_MAX, NAMES_MAX};
 
 const LIST_DEFAULT: usize = 20;
 const LIST_MAX: usize = 100;
-
-/// The most bytes that the names of those take in JSON whom a comment mentions: each has 64 at most.
-const NAMES_MAX: usize = MENTIONS_MAX * 67;
 
 /// The most bytes of a request: the body, and room for spaces and names.
 const REQUEST_MAX: usize = COMMENT_MAX_BYTES + 4 * 1024 + NAMES_MAX;

@@ -43,8 +43,7 @@ struct ByBytes;
 
 impl Weighter<ItemId, Arc<Item>> for ByBytes {
     fn weight(&self, _id: &ItemId, item: &Arc<Item>) -> u64 {
-        let mentions = item.mentions.iter().map(|user| size_of_val(user) + user.as_str().len()).sum::<usize>();
-        ITEM_BYTES + (item.body.get().len() + mentions) as u64
+        ITEM_BYTES + item.bytes() as u64
     }
 }
 
