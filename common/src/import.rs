@@ -16,6 +16,7 @@ use crate::graph::Shield;
 use crate::{Body, ItemId, Millis, OutboxSeq, UserId};
 
 /// One line of an import.
+#[expect(clippy::large_enum_variant, reason = "most lines of an import are items, so a box would save nothing")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Import {
     /// An item, with its id or its foreign id, and its time. If it exists already, it stays as it is.

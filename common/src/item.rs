@@ -26,6 +26,9 @@ pub struct Item {
     /// The item that it reposts, as it was published: its [`Original`](crate::around::Original) may be gone since.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub repost_of: Option<ItemId>,
+    /// The users whom it [mentions](crate::mentions), each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<UserId>,
     /// The content of the item.
     pub body: Body,
     /// The display time that the backend gave, in Unix ms.
@@ -71,6 +74,7 @@ impl Item {
             kind: None,
             foreign_id: None,
             repost_of: None,
+            mentions: vec![],
             body: Body::parse("1".to_owned()).unwrap(),
             published_at: 1,
             rank: 1,
@@ -83,6 +87,11 @@ impl Item {
 }
 
 impl Item {
+    /// About how many bytes of JSON it takes that users have written: its body, and the names of those whom it mentions.
+    pub fn bytes(&self) -> usize {
+        self.body.get().len() + self.mentions.iter().map(|user| user.as_str().len() + 3).sum::<usize>()
+    }
+
     /// The place of the item in display order.
     pub fn key(&self) -> DisplayKey {
         DisplayKey { rank: self.rank, item: self.id }
@@ -92,5 +101,22 @@ impl Item {
     /// a delete and an add will come, which move the item.
     pub fn at(self: Arc<Self>, key: DisplayKey) -> Arc<Self> {
         if self.rank == key.rank { self } else { Arc::new(Self { rank: key.rank, ..(*self).clone() }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mentions::MENTIONS_MAX;
+
+    #[test]
+    fn i18_the_names_of_those_whom_an_item_mentions_count_as_its_body_does() {
+        let plain = Item::sample(1);
+        assert_eq!(plain.bytes(), plain.body.get().len());
+        let mentions = vec!["u".repeat(64).parse().unwrap(); MENTIONS_MAX];
+        let item = Item { mentions, ..Item::sample(1) };
+        let json = |item: &Item| serde_json::to_string(item).unwrap().len();
+        let around = json(&plain) + "\"mentions\":[],".len() - plain.bytes();
+        assert_eq!(item.bytes() + around - 1, json(&item), "with a comma between two names");
     }
 }

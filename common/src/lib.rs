@@ -9,6 +9,7 @@
 //!   seen                             what a reader has seen of a feed, and what is unread
 //!   ranking                          what a new ranking changes in the feed of a reader
 //!   pins                             what an author shows first on the profile
+//!   mentions                         the users whom an item or a comment names
 //!   notify                           whom a deed concerns, and what tells of it
 //!   notices                          what becomes of a push notification that is still to be told
 //!   search/                          the words of texts, and which items and users hold those of a query
@@ -65,6 +66,7 @@ pub mod intake;
 pub mod item;
 pub mod jobs;
 pub mod marks;
+pub mod mentions;
 pub mod metrics;
 pub mod named;
 pub mod notices;

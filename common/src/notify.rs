@@ -1,7 +1,8 @@
 //! Notifications: direct items by which Feedgate itself tells a user what another user did.
 //!
 //! ```text
-//!   a reaction, comment, reply, repost or follow is accepted ──┐ same transaction
+//!   a reaction, comment, reply, repost, follow or mention is ──┐ same transaction
+//!   accepted                                                   │
 //!     Rules::of_…: whom it concerns, of which kind             ├──▶ Write::Notify ──▶ a direct item of the actor
 //!   it is taken back ──────────────────────────────────────────┴──▶ Write::Withdraw ─▶ its delete, unless it was seen
 //! ```
@@ -22,6 +23,7 @@ use serde::Serialize;
 use crate::archive::{Answer, Audience, Publish, Write, Written};
 use crate::around::{CommentRows, CommentWrite, Commented, Reaction, Visible};
 use crate::graph::Shields;
+use crate::mentions::Remention;
 use crate::named::KIND_MAX;
 use crate::{Body, FeedId, ItemId, UserId, UserNo};
 
@@ -34,7 +36,7 @@ pub fn is_notification(foreign_id: Option<&str>) -> bool {
 }
 
 /// The sorts of deeds of which users are told, by the names of their settings.
-pub const SORTS: [&str; 7] = ["reaction", "comment", "reply", "repost", "follow", "request", "accept"];
+pub const SORTS: [&str; 8] = ["reaction", "comment", "reply", "repost", "follow", "request", "accept", "mention"];
 
 /// The kind of the items that tell of one sort of deed, and the feed that has this kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +73,8 @@ pub struct Rules {
     pub request: Option<Way>,
     /// That a request of the user to follow was accepted.
     pub accept: Option<Way>,
+    /// A mention of the user in an item or a comment.
+    pub mention: Option<Way>,
     /// Whose comments users see. Of a comment that a user does not see, the user is not told.
     pub visible: Visible,
 }
@@ -126,6 +130,15 @@ pub enum Deed<'a> {
         /// The user who has accepted.
         actor: &'a UserId,
     },
+    /// It has mentioned a user.
+    Mention {
+        /// The item that mentions the user, or on which the comment is that does.
+        item: ItemId,
+        /// The comment; `None` if the item itself mentions the user.
+        comment: Option<ItemId>,
+        /// The user who is mentioned.
+        user: &'a UserId,
+    },
 }
 
 /// The body of a notification.
@@ -144,6 +157,26 @@ struct Told<'a> {
     repost: Option<ItemId>,
 }
 
+/// The item or the comment that mentions users.
+#[derive(Clone, Copy)]
+struct Mentioning {
+    /// The item that mentions them, or on which the comment is that does.
+    item: ItemId,
+    /// The author of that item.
+    author: UserNo,
+    /// The comment, if it is one.
+    comment: Option<ItemId>,
+    /// Whether all who see the item see what mentions them, whosever comments users see.
+    near: bool,
+}
+
+impl<'a> Deed<'a> {
+    /// An item has mentioned a user.
+    fn of_item(item: ItemId, user: &'a UserId) -> Self {
+        Self::Mention { item, comment: None, user }
+    }
+}
+
 impl Deed<'_> {
     /// The foreign id of the item that tells of it. Equal deeds have equal keys, in every store, and two deeds never
     /// do.
@@ -156,6 +189,8 @@ impl Deed<'_> {
             Self::Repost { repost, .. } => format!("repost\0{repost}"),
             Self::Follow { author, actor, .. } => format!("follow\0{author}\0{actor}"),
             Self::Accept { reader, actor } => format!("accept\0{reader}\0{actor}"),
+            Self::Mention { item, comment: None, user } => format!("mention\0{item}\0{user}"),
+            Self::Mention { item, comment: Some(comment), user } => format!("mention\0{item}\0{comment}\0{user}"),
         };
         format_compact!("{KEY_PREFIX}{}", hash(&text))
     }
@@ -166,7 +201,8 @@ impl Deed<'_> {
             Self::Reaction { item, .. }
             | Self::Comment { item, .. }
             | Self::Reply { item, .. }
-            | Self::Repost { item, .. } => Some(item),
+            | Self::Repost { item, .. }
+            | Self::Mention { item, .. } => Some(item),
             Self::Follow { .. } | Self::Accept { .. } => None,
         }
     }
@@ -181,6 +217,7 @@ impl Deed<'_> {
                 Told { item: Some(item), comment: Some(comment), reply_to: Some(reply_to), ..nothing }
             }
             Self::Repost { item, repost } => Told { item: Some(item), repost: Some(repost), ..nothing },
+            Self::Mention { item, comment, .. } => Told { item: Some(item), comment, ..nothing },
             Self::Follow { .. } | Self::Accept { .. } => nothing,
         };
         let json = serde_json::to_string(&told).expect("names and numbers are JSON");
@@ -197,6 +234,7 @@ impl Deed<'_> {
             Self::Follow { asks: false, .. } => rules.follow.as_ref(),
             Self::Follow { asks: true, .. } => rules.request.as_ref(),
             Self::Accept { .. } => rules.accept.as_ref(),
+            Self::Mention { .. } => rules.mention.as_ref(),
         }
     }
 }
@@ -222,6 +260,19 @@ pub struct Notification {
     pub group: Option<CompactString>,
     /// Whether the user is told only if each of the two follows the other.
     pub mutual: bool,
+    /// The item that the user must be able to see to be told, and its author.
+    pub sees: Option<(ItemId, UserNo)>,
+}
+
+/// What a store knows of users and items while it carries out a write.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// The author of an item that was loaded.
+    pub author_of: &'a dyn Fn(ItemId) -> Option<UserNo>,
+    /// The number of a user whom the write names.
+    pub number: &'a dyn Fn(&UserId) -> Option<UserNo>,
+    /// The name of a user who did something.
+    pub name: &'a dyn Fn(UserNo) -> Option<UserId>,
 }
 
 /// The outcomes of some changes, and who was told of them.
@@ -260,8 +311,9 @@ impl Rules {
     ) -> Self {
         let way =
             |sort: &str| kind(sort).map(|kind| Way { kind: kind.clone(), feed: feed(kind), grouped: grouped(sort) });
-        let [reaction, comment, reply, repost, follow, request, accept] = SORTS.map(way);
-        Self { reaction, comment, reply, repost, follow, request, accept, visible: Visible::default() }
+        let [reaction, comment, reply, repost, follow, request, accept, mention] = SORTS.map(way);
+        let visible = Visible::default();
+        Self { reaction, comment, reply, repost, follow, request, accept, mention, visible }
     }
 
     /// These rules where users see the comments of these.
@@ -271,8 +323,8 @@ impl Rules {
 
     /// Whether users are told of anything.
     pub fn is_empty(&self) -> bool {
-        let Self { reaction, comment, reply, repost, follow, request, accept, visible: _ } = self;
-        [reaction, comment, reply, repost, follow, request, accept].into_iter().all(Option::is_none)
+        let Self { reaction, comment, reply, repost, follow, request, accept, mention, visible: _ } = self;
+        [reaction, comment, reply, repost, follow, request, accept, mention].into_iter().all(Option::is_none)
     }
 
     /// The write that tells `reader` of a deed of `actor`, if there is to be one.
@@ -286,7 +338,7 @@ impl Rules {
             ..Publish::new(name.clone(), deed.body(name))
         };
         let group = way.group(deed.item());
-        Some(Write::Notify(Box::new(Notification { reader, actor, publish, group, mutual: false })))
+        Some(Write::Notify(Box::new(Notification { reader, actor, publish, group, mutual: false, sees: None })))
     }
 
     /// The notification of an answer that its reader sees if `near`, or if all comments are seen, or else only if the two
@@ -303,15 +355,10 @@ impl Rules {
         deed.way(self).map(|_| Write::Withdraw { key: deed.key(), even_seen: false })
     }
 
-    /// What follows from a write that was accepted: nothing if it has changed nothing. `author_of` gives the author of
-    /// an item that was loaded for it. Imported writes are history, and nobody is told of a repost for named readers.
-    pub fn of_write(
-        &self,
-        write: &Write,
-        written: &Written,
-        author_of: impl Fn(ItemId) -> Option<UserNo>,
-    ) -> Option<Write> {
-        match (write, written) {
+    /// What follows from a write that was accepted: nothing if it has changed nothing. Imported writes are history, and
+    /// nobody is told of a repost for named readers.
+    pub fn of_write(&self, write: &Write, written: &Written, known: Known<'_>) -> Vec<Write> {
+        let one: Option<Write> = match (write, written) {
             (
                 Write::Follow { reader: name, author: followed },
                 &Written::Edge { reader, author, fresh: true, pending: asks, .. },
@@ -327,15 +374,55 @@ impl Rules {
             (Write::Answer { reader: asker, author: name, .. }, &Written::Edge { reader, author, fresh: true, .. }) => {
                 self.tell(&Deed::Accept { reader: asker, actor: name }, reader, (author, name))
             }
-            (
-                Write::Publish(Publish { repost_of: Some(item), audience: Audience::Followers, author: name, .. }),
-                &Written::Published { id, author, fresh: true, .. },
-            ) => self.tell(&Deed::Repost { item: *item, repost: id }, author_of(*item)?, (author, name)),
-            (Write::Delete { item, .. }, Written::Deleted { fresh: true, .. }) => {
-                self.withdraw(&Deed::Repost { item: *item, repost: *item })
+            (Write::Publish(publish), &Written::Published { id, author, fresh: true, .. }) => {
+                return self.of_item(publish, id, author, known);
+            }
+            (Write::Edit { item, .. }, Written::Edited { author, mentions: Remention { added, removed }, .. }) => {
+                let off = removed.iter().filter_map(|user| self.withdraw(&Deed::of_item(*item, user)));
+                let Some(name) = (known.name)(*author).filter(|_| !added.is_empty()) else { return off.collect() };
+                let to = Mentioning { item: *item, author: *author, comment: None, near: true };
+                return off.chain(self.mention(to, added, (*author, &name), &[], known)).collect();
+            }
+            (Write::Delete { item, .. }, Written::Deleted { fresh: true, mentions, .. }) => {
+                let repost = self.withdraw(&Deed::Repost { item: *item, repost: *item });
+                let named = mentions.iter().filter_map(|user| self.withdraw(&Deed::of_item(*item, user)));
+                return repost.into_iter().chain(named).collect();
             }
             _ => None,
-        }
+        };
+        one.into_iter().collect()
+    }
+
+    /// What follows from an item that was published. Who is told of it as a repost is not told of a mention too.
+    fn of_item(&self, publish: &Publish, id: ItemId, author: UserNo, known: Known<'_>) -> Vec<Write> {
+        let actor = (author, &publish.author);
+        let reposted = publish.repost_of.filter(|_| publish.audience == Audience::Followers);
+        let original = reposted.and_then(|item| Some((item, (known.author_of)(item)?)));
+        let repost = original.and_then(|(item, reader)| self.tell(&Deed::Repost { item, repost: id }, reader, actor));
+        let told = original.filter(|_| repost.is_some()).map(|(_, reader)| reader);
+        let to = Mentioning { item: id, author, comment: None, near: true };
+        let named = self.mention(to, &publish.mentions, actor, told.as_slice(), known);
+        repost.into_iter().chain(named).collect()
+    }
+
+    /// The writes that tell those of `users` who are mentioned, but not those who are `told` of the same already.
+    fn mention(
+        &self,
+        Mentioning { item, author, comment, near }: Mentioning,
+        users: &[UserId],
+        actor: (UserNo, &UserId),
+        told: &[UserNo],
+        known: Known<'_>,
+    ) -> Vec<Write> {
+        let tell = |user: &UserId| {
+            let reader = (known.number)(user).filter(|reader| !told.contains(reader))?;
+            let mut write = self.tell(&Deed::Mention { item, comment, user }, reader, actor)?;
+            if let Write::Notify(told) = &mut write {
+                told.sees = Some((item, author));
+            }
+            Some(self.if_seen(write, near || reader == author))
+        };
+        users.iter().filter_map(tell).collect()
     }
 
     /// What follows from a reaction that was given (`on`) or taken back by the user `name`, to an item of `author`.
@@ -345,38 +432,53 @@ impl Rules {
     }
 
     /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are
-    /// now; `name` gives the name of the author of a new comment. A user who is told of an answer is not told of it as
-    /// a comment too. Imported comments are history.
+    /// now. A user who is told of an answer is not told of it as a comment too, and who is told of either is not told of
+    /// a mention. Imported comments are history.
     pub fn of_comment(
         &self,
         write: &CommentWrite,
         done: &Commented,
         rows: &CommentRows,
-        name: impl Fn(UserNo) -> Option<UserId>,
+        known: Known<'_>,
     ) -> Vec<Write> {
         let (item, comment) = (write.item(), done.place.id);
         let Some(row) = rows.comments.get(&comment).filter(|_| done.changed) else { return vec![] };
         let said = Deed::Comment { item, comment };
         let answer = row.reply_to.map(|reply_to| Deed::Reply { item, comment, reply_to });
-        match write {
-            CommentWrite::Make(new) if new.past.is_none() => {
-                let (Some(name), Some(talk)) = (name(new.author), rows.talks.get(&item)) else { return vec![] };
-                let answered = new.reply_to.and_then(|id| rows.comments.get(&id)).map(|row| row.author);
-                let actor = (new.author, &name);
-                let of_answer = answer.zip(answered).and_then(|(deed, reader)| self.tell(&deed, reader, actor));
-                // The author of the item sees each comment on it, and each user sees what that author says.
-                let near = [Some(new.author), answered].contains(&Some(talk.owner));
-                let of_answer = of_answer.map(|told| self.if_seen(told, near));
-                let is_told = of_answer.is_some() && answered == Some(talk.owner);
-                let of_comment = self.tell(&said, talk.owner, actor).filter(|_| !is_told);
-                of_answer.into_iter().chain(of_comment).collect()
-            }
+        let unmention = |user| self.withdraw(&Deed::Mention { item, comment: Some(comment), user });
+        let before = rows.mentioned.get(&comment).map_or(&[][..], Vec::as_slice);
+        let is_new = match write {
+            CommentWrite::Make(new) if new.past.is_some() => return vec![],
             CommentWrite::Delete { .. } => {
                 let answer = answer.and_then(|deed| self.withdraw(&deed));
-                answer.into_iter().chain(self.withdraw(&said)).collect()
+                let named = before.iter().filter_map(unmention);
+                return answer.into_iter().chain(self.withdraw(&said)).chain(named).collect();
             }
-            CommentWrite::Make(_) | CommentWrite::Edit { .. } => vec![],
+            CommentWrite::Make(_) => true,
+            CommentWrite::Edit { .. } => false,
+        };
+        let Remention { added, removed } = Remention::between(before, &row.mentions);
+        let mut writes: Vec<Write> = removed.iter().filter_map(unmention).collect();
+        if !is_new && added.is_empty() {
+            return writes;
         }
+        let (Some(name), Some(talk)) = ((known.name)(row.author), rows.talks.get(&item)) else { return writes };
+        let answered = row.reply_to.and_then(|id| rows.comments.get(&id)).map(|row| row.author);
+        let actor = (row.author, &name);
+        let of_answer = answer.zip(answered).and_then(|(deed, reader)| self.tell(&deed, reader, actor));
+        // The author of the item sees each comment on it, and each user sees what that author says.
+        let near = [Some(row.author), answered].contains(&Some(talk.owner));
+        let of_answer = of_answer.map(|told| self.if_seen(told, near));
+        let is_told = of_answer.is_some() && answered == Some(talk.owner);
+        let of_comment = self.tell(&said, talk.owner, actor).filter(|_| !is_told);
+        let told = [answered.filter(|_| of_answer.is_some()), of_comment.as_ref().map(|_| talk.owner)];
+        let told = Vec::from_iter(told.into_iter().flatten());
+        let (author, near) = (talk.owner, row.author == talk.owner);
+        let to = Mentioning { item, author, comment: Some(comment), near };
+        let named = self.mention(to, &added, actor, &told, known);
+        writes.extend(of_answer.into_iter().chain(of_comment).filter(|_| is_new));
+        writes.extend(named);
+        writes
     }
 }
 
@@ -388,6 +490,9 @@ mod tests {
     const ITEM: ItemId = ItemId(7);
     const ANN: UserNo = UserNo(1);
     const BOB: UserNo = UserNo(2);
+
+    /// A store that knows nobody and nothing.
+    const NOTHING: Known<'static> = Known { author_of: &|_| None, number: &|_| None, name: &|_| None };
 
     fn user(name: &str) -> UserId {
         name.parse().unwrap()
@@ -417,14 +522,13 @@ mod tests {
         assert_eq!(rules().of_reaction(&like(ANN), &user("ann"), ANN, true), None, "not to oneself");
         assert_eq!(Rules::default().of_reaction(&like(BOB), &user("bob"), ANN, true), None, "not without a kind");
         assert_eq!(Rules::default().of_reaction(&like(BOB), &user("bob"), ANN, false), None);
-        let Write::Notify(follow) = ({
-            let write = Write::Follow { reader: user("bob"), author: user("ann") };
+        let written = {
             let edge = crate::archive::Edge::default();
-            let written = Written::Edge { reader: BOB, author: ANN, edge, pending: false, fresh: true, told: vec![] };
-            rules().of_write(&write, &written, |_| None).unwrap()
-        }) else {
-            panic!("a follow is told")
+            Written::Edge { reader: BOB, author: ANN, edge, pending: false, fresh: true, told: vec![] }
         };
+        let follow = Write::Follow { reader: user("bob"), author: user("ann") };
+        let follows = rules().of_write(&follow, &written, NOTHING);
+        let [Write::Notify(follow)] = &follows[..] else { panic!("a follow is told") };
         assert_eq!((follow.reader, follow.actor, follow.publish.feed), (ANN, BOB, FeedId(1)));
         assert_eq!(follow.group, None, "a sort that is not grouped");
         let Write::Notify(like) = &write else { panic!("a reaction is told") };
@@ -438,7 +542,7 @@ mod tests {
         let written = |pending| Written::Edge { reader: BOB, author: ANN, edge, pending, fresh: true, told: vec![] };
         let (reader, author) = (user("bob"), user("ann"));
         let follow = Write::Follow { reader: reader.clone(), author: author.clone() };
-        let of = |rules: &Rules, write: &Write, pending| rules.of_write(write, &written(pending), |_| None);
+        let of = |rules: &Rules, write: &Write, pending| rules.of_write(write, &written(pending), NOTHING).pop();
         let asked = of(&rules(), &follow, true).unwrap();
         assert_eq!(told(&asked), ("request", ANN, r#"{"actor":"bob"}"#));
         let answer = |answer| Write::Answer { reader: reader.clone(), author: author.clone(), answer };
@@ -465,7 +569,7 @@ mod tests {
             Write::Follow { reader: user("bob"), author: user("ann") },
             Write::Unfollow { reader: user("bob"), author: user("ann") },
         ] {
-            assert_eq!(rules().of_write(&write, &stale, |_| None), None);
+            assert_eq!(rules().of_write(&write, &stale, NOTHING), []);
         }
         let repost = Publish { repost_of: Some(ITEM), ..Publish::new(user("bob"), Body::stored("1".into()).unwrap()) };
         let published = |fresh| Written::Published {
@@ -479,11 +583,12 @@ mod tests {
             told: vec![],
         };
         let author_of = |id| (id == ITEM).then_some(ANN);
-        let told_of = |fresh| rules().of_write(&Write::Publish(repost.clone()), &published(fresh), author_of);
+        let known = Known { author_of: &author_of, ..NOTHING };
+        let told_of = |fresh| rules().of_write(&Write::Publish(repost.clone()), &published(fresh), known).pop();
         assert_eq!(told(&told_of(true).unwrap()), ("repost", ANN, r#"{"actor":"bob","item":"7","repost":"8"}"#));
         assert_eq!(told_of(false), None, "a retry is answered as the first request, and told of no more");
         let some = Publish { audience: Audience::Users(vec![user("cid")]), ..repost.clone() };
-        assert_eq!(rules().of_write(&Write::Publish(some), &published(true), author_of), None);
+        assert_eq!(rules().of_write(&Write::Publish(some), &published(true), known), []);
     }
 
     #[test]
@@ -502,6 +607,10 @@ mod tests {
             Deed::Follow { author: &bob, actor: &ann, asks: false },
             Deed::Accept { reader: &ann, actor: &bob },
             Deed::Accept { reader: &bob, actor: &ann },
+            Deed::Mention { item, comment: None, user: &bob },
+            Deed::Mention { item, comment: None, user: &ann },
+            Deed::Mention { item, comment: Some(comment), user: &bob },
+            Deed::Mention { item: comment, comment: None, user: &bob },
         ];
         let keys: std::collections::BTreeSet<_> = deeds.iter().map(Deed::key).collect();
         assert_eq!(keys.len(), deeds.len());
@@ -522,6 +631,7 @@ mod tests {
             body: Some(Body::stored("1".into()).unwrap()),
             key: None,
             fingerprint: [0; 16],
+            mentions: vec![],
         };
         let cid = UserNo(3);
         let (first, second) = (ItemId(11), ItemId(12));
@@ -531,10 +641,20 @@ mod tests {
             ..CommentRows::default()
         };
         let body = Body::stored("1".into()).unwrap();
-        let new = NewComment { item: ITEM, author: cid, reply_to: Some(first), body, id: None, key: None, past: None };
+        let new = NewComment {
+            item: ITEM,
+            author: cid,
+            reply_to: Some(first),
+            body,
+            id: None,
+            key: None,
+            past: None,
+            mentions: vec![],
+        };
         let done = Commented { place: CommentPlace { at: 5, id: second }, version: 1, changed: true };
+        let known = Known { name: &|_| Some(user("cid")), ..NOTHING };
         let of = |rules: &Rules, new: &NewComment, done: &Commented, rows: &CommentRows| {
-            let writes = rules.of_comment(&CommentWrite::Make(new.clone()), done, rows, |_| Some(user("cid")));
+            let writes = rules.of_comment(&CommentWrite::Make(new.clone()), done, rows, known);
             writes.iter().map(|write| (told(write).0.to_owned(), told(write).1)).collect::<Vec<_>>()
         };
         let both = [("reply".to_owned(), BOB), ("comment".to_owned(), ANN)];
@@ -546,7 +666,7 @@ mod tests {
         assert_eq!(of(&rules(), &new, &Commented { changed: false, ..done }, &rows(ANN, BOB)), [], "a retry");
         let friends = |owner, answered| {
             let (rules, rows) = (rules().with_visible(Visible::Mutual), rows(owner, answered));
-            let writes = rules.of_comment(&CommentWrite::Make(new.clone()), &done, &rows, |_| Some(user("cid")));
+            let writes = rules.of_comment(&CommentWrite::Make(new.clone()), &done, &rows, known);
             let flag = |write: &Write| matches!(write, Write::Notify(told) if told.mutual);
             writes.iter().map(flag).collect::<Vec<_>>()
         };
@@ -556,7 +676,125 @@ mod tests {
         let past = Some(PastComment { at: 5, version: 1, deleted: false });
         assert_eq!(of(&rules(), &NewComment { past, ..new.clone() }, &done, &rows(ANN, BOB)), [], "history");
         let gone = CommentWrite::Delete { item: ITEM, id: second, by: None };
-        assert_eq!(rules().of_comment(&gone, &done, &rows(ANN, BOB), |_| None).len(), 2, "both are told no more");
+        assert_eq!(rules().of_comment(&gone, &done, &rows(ANN, BOB), NOTHING).len(), 2, "both are told no more");
+    }
+
+    #[test]
+    fn s5_whom_an_item_mentions_is_told_until_it_mentions_or_lives_no_more() {
+        let number = |name: &UserId| match name.as_str() {
+            "ann" => Some(ANN),
+            "bob" => Some(BOB),
+            "cid" => Some(UserNo(3)),
+            _ => None,
+        };
+        let known =
+            Known { author_of: &|id| (id == ITEM).then_some(ANN), number: &number, name: &|_| Some(user("bob")) };
+        let users = |names: &[&str]| names.iter().map(|name| user(name)).collect::<Vec<_>>();
+        let body = Body::stored("1".into()).unwrap();
+        let id = ItemId(8);
+        let (published_at, readers, fresh, own_edge) = (5, vec![], true, false);
+        let published =
+            Written::Published { id, author: BOB, outbox_seq: 1, published_at, readers, fresh, own_edge, told: vec![] };
+        let publish =
+            Publish { mentions: users(&["ann", "bob", "cid", "new"]), ..Publish::new(user("bob"), body.clone()) };
+        let of = |publish: &Publish| {
+            let writes = rules().of_write(&Write::Publish(publish.clone()), &published, known);
+            writes.iter().map(|write| (told(write).0.to_owned(), told(write).1)).collect::<Vec<_>>()
+        };
+        let mention = |reader| ("mention".to_owned(), reader);
+        assert_eq!(of(&publish), [mention(ANN), mention(UserNo(3))], "not the author, nor who has no number");
+        let writes = rules().of_write(&Write::Publish(publish.clone()), &published, known);
+        assert_eq!(told(&writes[0]).2, r#"{"actor":"bob","item":"8"}"#);
+        let must_see =
+            |write: &Write| matches!(write, Write::Notify(told) if told.sees == Some((id, BOB)) && !told.mutual);
+        assert!(writes.iter().all(must_see), "{writes:?}");
+        let repost = Publish { repost_of: Some(ITEM), ..publish };
+        assert_eq!(of(&repost), [("repost".to_owned(), ANN), mention(UserNo(3))], "of one deed a user is told once");
+
+        let key = |name: &str| Deed::of_item(id, &user(name)).key();
+        let withdraws = |writes: &[Write]| {
+            let key = |write: &Write| if let Write::Withdraw { key, .. } = write { Some(key.clone()) } else { None };
+            writes.iter().filter_map(key).collect::<Vec<_>>()
+        };
+        let mentions = Remention { added: users(&["cid"]), removed: users(&["ann"]) };
+        let edited = Written::Edited { author: BOB, version: 2, readers: vec![], mentions, told: vec![] };
+        let edit = Write::Edit { item: id, body: Some(body), rank: None, mentions: None, if_version: None };
+        let writes = rules().of_write(&edit, &edited, known);
+        assert_eq!((withdraws(&writes), told(&writes[1]).1, writes.len()), (vec![key("ann")], UserNo(3), 2));
+        let (readers, mentions) = (vec![], users(&["cid", "ann"]));
+        let deleted = Written::Deleted { author: BOB, readers, fresh: true, repost_of: None, mentions, told: vec![] };
+        let delete = Write::Delete { item: id, if_version: None };
+        assert_eq!(withdraws(&rules().of_write(&delete, &deleted, known))[1..], [key("cid"), key("ann")]);
+        let without = Rules { mention: None, repost: None, ..rules() };
+        assert_eq!(without.of_write(&delete, &deleted, known), []);
+        assert_eq!(without.of_write(&edit, &edited, known), []);
+    }
+
+    #[test]
+    fn s5_whom_a_comment_mentions_is_told_once_and_only_if_the_comment_is_seen() {
+        let cid = UserNo(3);
+        let number = |name: &UserId| match name.as_str() {
+            "ann" => Some(ANN),
+            "bob" => Some(BOB),
+            _ => Some(UserNo(4)),
+        };
+        let known = Known { author_of: &|_| None, number: &number, name: &|_| Some(user("cid")) };
+        let body = || Body::stored("1".into()).unwrap();
+        let mentions: Vec<_> = ["ann", "bob", "dan"].map(user).into();
+        let row = |author, reply_to, mentions: &[UserId]| CommentRow {
+            item: ITEM,
+            at: 5,
+            author,
+            reply_to,
+            replies: 0,
+            version: 1,
+            body: Some(body()),
+            key: None,
+            fingerprint: [0; 16],
+            mentions: mentions.to_vec(),
+        };
+        let (first, second) = (ItemId(11), ItemId(12));
+        let rows = |owner, now: &[UserId], before: Option<&[UserId]>| CommentRows {
+            talks: [(ITEM, Talk { owner, count: 2, last: None })].into(),
+            comments: [(first, row(BOB, None, &[])), (second, row(cid, Some(first), now))].into(),
+            mentioned: before.map(|before| (second, before.to_vec())).into_iter().collect(),
+            ..CommentRows::default()
+        };
+        let done = Commented { place: CommentPlace { at: 5, id: second }, version: 1, changed: true };
+        let (reply_to, id, key, past) = (Some(first), None, None, None);
+        let new =
+            NewComment { item: ITEM, author: cid, reply_to, body: body(), id, key, past, mentions: mentions.clone() };
+        let make = CommentWrite::Make(new);
+        let found = |rules: &Rules, write: &CommentWrite, rows: &CommentRows| {
+            let writes = rules.of_comment(write, &done, rows, known);
+            let of = |write: &Write| match write {
+                Write::Notify(told) => (told.publish.kind.clone().unwrap().to_string(), told.reader.0, told.mutual),
+                _ => ("off".to_owned(), 0, false),
+            };
+            writes.iter().map(of).collect::<Vec<_>>()
+        };
+        let one = |kind: &str, reader, mutual| (kind.to_owned(), reader, mutual);
+        let all = rows(ANN, &mentions, None);
+        let wanted = [one("reply", 2, false), one("comment", 1, false), one("mention", 4, false)];
+        assert_eq!(found(&rules(), &make, &all), wanted, "who is told of an answer or a comment is told of no mention");
+        let none = Rules { reply: None, comment: None, ..rules() };
+        let wanted = [1, 2, 4].map(|reader| one("mention", reader, false));
+        assert_eq!(found(&none, &make, &all), wanted, "who is not told of those is told of the mention");
+        let friends = none.clone().with_visible(Visible::Mutual);
+        let wanted = [one("mention", 1, false), one("mention", 2, true), one("mention", 4, true)];
+        assert_eq!(
+            found(&friends, &make, &all),
+            wanted,
+            "the author of the item sees all, the others what friends say"
+        );
+        let item = ITEM;
+        let edit = CommentWrite::Edit { item, id: second, by: None, body: body(), mentions: None, if_version: None };
+        let edited = rows(ANN, &mentions, Some(&["eve", "dan"].map(user)));
+        assert_eq!(found(&rules(), &edit, &edited), [one("off", 0, false)], "eve; ann and bob were told already");
+        assert_eq!(found(&none, &edit, &edited).len(), 3, "eve, and ann and bob, who were not");
+        let delete = CommentWrite::Delete { item, id: second, by: None };
+        let gone = rows(ANN, &[], Some(&mentions));
+        assert_eq!(found(&rules(), &delete, &gone).len(), 5, "the answer, the comment, and three mentions");
     }
 
     #[test]

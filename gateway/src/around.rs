@@ -62,9 +62,7 @@ impl Shown {
     fn bytes(&self) -> usize {
         let own = self.around.own.iter().map(ReactionKind::as_str);
         let names = self.around.named().map(|(name, _)| name).chain(own);
-        self.item.body.get().len()
-            + names.map(|name| name.len() + 24).sum::<usize>()
-            + self.original().map_or(0, Self::bytes)
+        self.item.bytes() + names.map(|name| name.len() + 24).sum::<usize>() + self.original().map_or(0, Self::bytes)
     }
 }
 
@@ -87,7 +85,7 @@ pub(crate) async fn join(
         }
         let found = originals_of(archive, piece, onlooker.viewer).await?;
         let shown = piece.iter().filter_map(|item| here(found.get(&item.repost_of?)));
-        bytes += piece.iter().chain(shown).map(|item| item.body.get().len()).sum::<usize>();
+        bytes += piece.iter().chain(shown).map(|item| item.bytes()).sum::<usize>();
         read += piece.len();
         originals.extend(found);
     }
@@ -207,6 +205,8 @@ pub(crate) struct CommentJson<'a> {
     author: Option<&'a UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'a Body>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    mentions: &'a [UserId],
     created_at: Millis,
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_to: Option<ItemId>,
@@ -223,6 +223,7 @@ impl<'a> From<&'a Comment> for CommentJson<'a> {
             id: comment.place.id,
             author: body.map(|_| &comment.author),
             body,
+            mentions: &comment.mentions,
             created_at: comment.place.at,
             reply_to: comment.reply_to,
             version: body.map(|_| comment.version),
@@ -318,6 +319,7 @@ mod tests {
             kind: None,
             foreign_id: None,
             repost_of: None,
+            mentions: vec![],
             body: Body::parse(r#"{"b":[1, 2]}"#.to_owned()).unwrap(),
             published_at: 1,
             rank: 1,

@@ -22,7 +22,7 @@ fn name(name: &str) -> UserId {
 }
 
 fn move_to(item: u64, rank: i64) -> Write {
-    Write::Edit { item: ItemId(item), body: None, rank: Some(rank), if_version: None }
+    Write::Edit { item: ItemId(item), body: None, rank: Some(rank), mentions: None, if_version: None }
 }
 
 /// A reader of one author of this class, who has three items of the ranks 10, 20 and 30.

@@ -101,7 +101,13 @@ async fn i7_a_cap_ends_a_feed_behind_its_newest_items_whether_the_log_holds_them
 
     // So many changes that the log has let go of every add.
     for _ in 0..3 {
-        let edit = |_| Write::Edit { item: ItemId(29), body: Some(body("again")), rank: None, if_version: None };
+        let edit = |_| Write::Edit {
+            item: ItemId(29),
+            body: Some(body("again")),
+            rank: None,
+            mentions: None,
+            if_version: None,
+        };
         world.write((0..KEEP).map(edit).collect()).await;
     }
     let log = world.town.changes.log(world.likes).await.unwrap();

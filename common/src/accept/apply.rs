@@ -39,9 +39,12 @@ impl Rows {
                 }
                 self.new_id = None;
             }
-            Change::Edit { id, version, .. } => {
+            Change::Edit { id, version, mentions, .. } => {
                 if let Some(Some(row)) = self.items.get_mut(id) {
                     row.version = *version;
+                    if let Some(mentions) = mentions {
+                        row.mentions = mentions.to_vec();
+                    }
                 }
             }
             Change::Move { id, item, .. } => {
@@ -52,6 +55,7 @@ impl Rows {
             Change::End { id, by } => {
                 if let Some(Some(row)) = self.items.get_mut(id) {
                     row.living = false;
+                    row.mentions.clear();
                 }
                 self.ended.insert(*id, *by);
             }
@@ -79,7 +83,8 @@ impl Rows {
                 }
                 self.lines.insert(*id, exists.then(|| LineRow { line: line.clone(), newest }));
             }
-            Change::Shield { .. } | Change::Narrow { .. } | Change::Repost { .. } => {}
+            Change::Narrow { id, readers } => _ = self.audiences.insert(*id, readers.clone()),
+            Change::Shield { .. } | Change::Repost { .. } => {}
             Change::Classify { author, class, everyone_since } => {
                 let row = self.authors.entry(*author).or_default();
                 (row.class, row.everyone_since) = (*class, *everyone_since);

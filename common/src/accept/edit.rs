@@ -6,39 +6,60 @@
 //!   delete ──▶ a delete
 //! ```
 
-use super::Decision;
 use super::plan::{Change, Draft};
 use super::publish::{VERSION_MAX, goes_aside};
 use super::rows::{Door, ItemRow};
+use super::{Decision, all};
 use crate::archive::{Refused, Written};
-use crate::{Body, DisplayKey, ItemId, Op, Record};
+use crate::mentions::Remention;
+use crate::{Body, DisplayKey, ItemId, Op, Record, UserId};
 
-/// Decides what becomes of a [`Write::Edit`](crate::archive::Write::Edit). `keeps` says whether the body before is kept.
+/// What an edit makes of an item.
+pub(super) struct Edit<'a> {
+    pub(super) body: Option<&'a Body>,
+    pub(super) rank: Option<i64>,
+    /// The users whom it mentions from now on. A list without a body changes nothing.
+    pub(super) mentions: Option<&'a [UserId]>,
+    /// Whether the body before is kept.
+    pub(super) keeps: bool,
+}
+
+/// Decides what becomes of a [`Write::Edit`](crate::archive::Write::Edit).
 pub(super) fn edit<'a>(
     draft: &mut Draft<'_, 'a>,
     id: ItemId,
-    (body, rank): (Option<&'a Body>, Option<i64>),
+    Edit { body, rank, mentions, keeps }: Edit<'a>,
     if_version: Option<u32>,
-    keeps: bool,
 ) -> Decision<Written> {
     let row = draft.rows.item(id)?.filter(|row| row.living).ok_or(Refused::NoSuchItem(id))?;
     same_version(id, row.version, if_version)?;
-    let edited = |version| Written::Edited { author: row.author, version, readers: row.door.readers().to_vec() };
+    let mentions = mentions.filter(|_| body.is_some());
+    let changed = mentions.map(|now| Remention::between(&row.mentions, now)).unwrap_or_default();
+    all(changed.added.iter().map(|user| draft.rows.number(user)))?;
+    let edited = |version| {
+        let (readers, mentions, told) = (row.door.readers().to_vec(), changed.clone(), vec![]);
+        Written::Edited { author: row.author, version, readers, mentions, told }
+    };
     let rank = rank.filter(|rank| *rank != row.rank);
     if body.is_none() && rank.is_none() {
         return Ok(edited(row.version));
     }
     let version = row.version.saturating_add(1).min(VERSION_MAX);
-    draft.changes.extend(body.map(|body| Change::Edit { id, version, body, keeps }));
+    draft.changes.extend(body.map(|body| Change::Edit { id, version, body, mentions, keeps }));
     match rank {
-        Some(rank) => move_to(draft, (id, row), rank, version)?,
+        Some(rank) => move_to(draft, (id, row), (rank, version), mentions)?,
         None => _ = draft.follow_up(id, row, Op::Update)?,
     }
     Ok(edited(version))
 }
 
 /// Moves an item to another rank: its add is deleted, and it gets a new one by the same route.
-fn move_to<'r>(draft: &mut Draft<'r, '_>, (id, row): (ItemId, &'r ItemRow), rank: i64, version: u32) -> Decision<()> {
+fn move_to<'r>(
+    draft: &mut Draft<'r, '_>,
+    (id, row): (ItemId, &'r ItemRow),
+    (rank, version): (i64, u32),
+    mentions: Option<&[UserId]>,
+) -> Decision<()> {
     let (key, author, feed) = (DisplayKey { rank, item: id }, row.author, row.feed);
     // Who follows only because everyone does is not pushed to, and has nothing from before.
     if matches!(row.door, Door::Outbox(_))
@@ -48,7 +69,8 @@ fn move_to<'r>(draft: &mut Draft<'r, '_>, (id, row): (ItemId, &'r ItemRow), rank
     }
     let by = draft.follow_up(id, row, Op::Delete)?;
     let seq = by.map_or(0, |by| by + 1);
-    draft.changes.push(Change::Move { id, item: ItemRow { rank, version, seq, ..row.clone() }, by });
+    let mentions = mentions.unwrap_or(&row.mentions).to_vec();
+    draft.changes.push(Change::Move { id, item: ItemRow { rank, version, seq, mentions, ..row.clone() }, by });
     match &row.door {
         Door::Outbox(route) => {
             let aside = goes_aside(&draft.rows.author(author)?, key, draft.now);
@@ -69,7 +91,8 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId, if_version: Option<u
         draft.end(id, row, by);
     }
     let (readers, repost_of) = (row.door.readers().to_vec(), row.repost_of.filter(|_| row.living));
-    Ok(Written::Deleted { author: row.author, readers, fresh: row.living, repost_of, told: vec![] })
+    let mentions = row.mentions.clone();
+    Ok(Written::Deleted { author: row.author, readers, fresh: row.living, repost_of, mentions, told: vec![] })
 }
 
 fn same_version(item: ItemId, version: u32, if_version: Option<u32>) -> Result<(), Refused> {

@@ -18,7 +18,7 @@ pub(super) fn item<'a>(
     if let Some(id) = there(draft.rows, wanted)? {
         return Ok(publish::earlier_answer(id, draft.rows.item_of_key(id)?));
     }
-    let (author, id) = publish::named(draft.rows, wanted)?;
+    let (author, id) = publish::named(draft.rows, wanted, &[])?;
     let item = publish::add(draft, (author, id), wanted, version)?;
     if deleted {
         let by = matches!(item.door, Door::Outbox(_)).then_some(DELETED_LATER);
@@ -58,7 +58,7 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId) -> Decision<Written>
         let by = draft.follow_up(id, row, Op::Delete)?;
         draft.end(id, row, by);
         let (author, readers) = (row.author, vec![]);
-        return Ok(Written::Deleted { author, readers, fresh: true, repost_of: None, told: vec![] });
+        return Ok(Written::Deleted { author, readers, fresh: true, repost_of: None, mentions: vec![], told: vec![] });
     }
     edit::delete(draft, id, None)
 }

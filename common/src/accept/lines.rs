@@ -210,7 +210,10 @@ pub(super) fn line<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a LineWrite, fingerp
     match then {
         Then::Nothing => {}
         Then::Gone => _ = edit::delete(draft, item, None)?,
-        Then::Edited(body) => _ = edit::edit(draft, item, (Some(body), None), None, false)?,
+        Then::Edited(body) => {
+            let to = edit::Edit { body: Some(body), rank: None, mentions: None, keeps: false };
+            edit::edit(draft, item, to, None)?;
+        }
         Then::Replaced(actor, publish) => {
             if id.is_some() {
                 edit::delete(draft, item, None)?;
@@ -276,7 +279,8 @@ mod tests {
         let publish = Publish::new(format!("user-{}", actor.0).parse().unwrap(), told(actor));
         let (kind, foreign_id, audience) = (Some("like".into()), Some(key(actor)), Audience::Users(vec![]));
         let publish = Publish { kind, foreign_id, audience, feed: FEED, ..publish };
-        Write::Notify(Box::new(Notification { reader: ANN, actor, publish, group: Some("g".into()), mutual: false }))
+        let (group, mutual, sees) = (Some("g".into()), false, None);
+        Write::Notify(Box::new(Notification { reader: ANN, actor, publish, group, mutual, sees }))
     }
 
     fn leaves(actor: UserNo, even_seen: bool) -> Write {
@@ -298,6 +302,7 @@ mod tests {
             fingerprint: [0; 16],
             living: true,
             repost_of: None,
+            mentions: vec![],
         };
         let users = || (2..9).map(UserNo);
         Rows {

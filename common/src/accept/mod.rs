@@ -95,8 +95,9 @@ fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
     let now = ask.now;
     match &ask.write {
         Write::Publish(wanted) => publish::publish(draft, wanted, ask.fingerprint),
-        Write::Edit { item, body, rank, if_version } => {
-            edit::edit(draft, *item, (body.as_ref(), *rank), *if_version, true)
+        Write::Edit { item, body, rank, mentions, if_version } => {
+            let to = edit::Edit { body: body.as_ref(), rank: *rank, mentions: mentions.as_deref(), keeps: true };
+            edit::edit(draft, *item, to, *if_version)
         }
         Write::Delete { item, if_version } => edit::delete(draft, *item, *if_version),
         Write::Follow { reader, author } => graph::follow(draft, (reader, author), true),

@@ -1,7 +1,8 @@
 //! Notifications: direct items that follow from another change. [`crate::notify`] says from which.
 //!
 //! ```text
-//!   Notify    a shield is up, or an item with this key lives ──▶ Untold     else: item, direct record, event
+//!   Notify    a shield is up, the reader may not see what
+//!             it is of, or an item with this key lives       ──▶ Untold     else: item, direct record, event
 //!   Withdraw  no item with this key lives, or it was seen    ──▶ Untold     else: its delete
 //! ```
 //!
@@ -10,9 +11,11 @@
 use compact_str::CompactString;
 
 use super::plan::{Change, Draft};
-use super::rows::{Door, ItemRow, Rows};
+use super::rows::{Door, EdgeRow, ItemRow, Rows};
 use super::{Decision, all, edit};
 use crate::archive::{Publish, Written};
+use crate::around::{Reach, Terms, shows_original};
+use crate::change::Route;
 use crate::graph::Shields;
 use crate::notify::{Notification, passes};
 use crate::{DisplayKey, InboxKey, ItemId, Op, UserNo};
@@ -38,15 +41,34 @@ pub(super) fn notify<'a>(
 /// The edges that decide whether a user is told.
 pub(super) fn edges_of(told: &Notification) -> impl Iterator<Item = (UserNo, UserNo)> {
     let edge = (told.reader, told.actor);
-    [Some(edge), told.mutual.then_some((edge.1, edge.0))].into_iter().flatten()
+    let back = told.mutual.then_some((edge.1, edge.0));
+    [Some(edge), back, told.sees.map(|(_, author)| (told.reader, author))].into_iter().flatten()
 }
 
 /// Whether a notification may pass.
 pub(super) fn is_open(rows: &Rows, told: &Notification) -> Decision<bool> {
-    let edges = all(edges_of(told).map(|edge| rows.edge(edge)))?;
-    let shields = edges[0].map_or(Shields(0), |row| row.shields);
-    let mutual = edges.iter().all(|row| row.is_some_and(|row| row.follows));
-    Ok(passes(shields, mutual || !told.mutual))
+    all(edges_of(told).map(|edge| rows.edge(edge)))?;
+    let (to, back) = (rows.edge((told.reader, told.actor))?, told.mutual.then_some((told.actor, told.reader)));
+    let follows = |row: Option<EdgeRow>| row.is_some_and(|row| row.follows);
+    let mutual = match back {
+        Some(back) => follows(to) && follows(rows.edge(back)?),
+        None => true,
+    };
+    Ok(passes(to.map_or(Shields(0), |row| row.shields), mutual) && sees(rows, told)?)
+}
+
+/// Whether the reader of a notification may see the item that it has to see, as a repost would show it.
+fn sees(rows: &Rows, told: &Notification) -> Decision<bool> {
+    let (reader, Some((id, author))) = (told.reader, told.sees) else { return Ok(true) };
+    let Some(item) = rows.item(id)?.filter(|item| item.living) else { return Ok(false) };
+    let reach = match &item.door {
+        Door::Outbox(Route::Narrow) => Reach::Narrowed(rows.audience(id)?.contains(&reader)),
+        Door::Outbox(_) => Reach::Followers,
+        Door::Direct(readers) => Reach::Named(readers.contains(&reader)),
+    };
+    let edge = rows.edge((reader, author))?.unwrap_or_default();
+    let terms = Terms { follows: edge.edge().on, shields: edge.shields, private: rows.private(author)? };
+    Ok(shows_original(reader == author, terms, reach))
 }
 
 /// Makes the item by which a reader is told what an actor did. It is published now, unless `publish` says another time.
@@ -61,8 +83,9 @@ pub(super) fn make<'a>(
     let (rank, feed, readers) = (publish.rank.unwrap_or(published_at), publish.feed, vec![reader]);
     draft.address(readers.clone(), Op::Add, (author, feed), DisplayKey { rank, item: id })?;
     let door = Door::Direct(readers);
-    let (seq, version, living, repost_of) = (0, 1, true, None);
-    let item = ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living, repost_of };
+    let (seq, version, living, repost_of, mentions) = (0, 1, true, None, vec![]);
+    let item =
+        ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living, repost_of, mentions };
     draft.changes.push(Change::Make { id, item, publish });
     Ok(id)
 }

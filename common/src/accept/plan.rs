@@ -11,7 +11,7 @@ use crate::change::Class;
 use crate::graph::Shield;
 use crate::import::Import;
 use crate::notify::lines::{Line, Member, Then};
-use crate::{Body, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
+use crate::{Body, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserId, UserNo};
 
 /// The outcome of one write of a call whose store did not fail.
 pub type Refusal = std::result::Result<Written, Refused>;
@@ -54,8 +54,11 @@ impl Ask {
     /// About how many bytes of memory the write takes.
     pub fn bytes(&self) -> usize {
         let body = match &self.write {
-            Write::Edit { body, .. } => body.as_ref().map_or(0, |body| body.get().len()),
-            write => published(write).map_or(0, |publish| publish.body.get().len() + named(&publish.audience)),
+            Write::Edit { body, mentions, .. } => {
+                body.as_ref().map_or(0, |body| body.get().len()) + names(mentions.as_deref().unwrap_or_default())
+            }
+            write => published(write)
+                .map_or(0, |publish| publish.body.get().len() + named(&publish.audience) + names(&publish.mentions)),
         };
         size_of::<Self>() + body
     }
@@ -77,9 +80,13 @@ fn published(write: &Write) -> Option<&Publish> {
 fn named(audience: &Audience) -> usize {
     match audience {
         Audience::Followers => 0,
-        Audience::Users(users) => users.iter().map(|user| user.as_str().len() + 64).sum(),
-        Audience::Narrowed(narrowed) => narrowed.readers().iter().map(|user| user.as_str().len() + 64).sum(),
+        Audience::Users(users) => names(users),
+        Audience::Narrowed(narrowed) => names(narrowed.readers()),
     }
+}
+
+fn names(users: &[UserId]) -> usize {
+    users.iter().map(|user| user.as_str().len() + 64).sum()
 }
 
 /// The outcome of a write that is accepted.
@@ -174,6 +181,8 @@ pub enum Change<'a> {
         version: u32,
         /// The new body of the item.
         body: &'a Body,
+        /// The users whom it mentions from now on; `None` keeps those whom it mentions.
+        mentions: Option<&'a [UserId]>,
         /// Whether the body before is kept, as one that was replaced by a user. Those of a notification are not.
         keeps: bool,
     },

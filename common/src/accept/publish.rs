@@ -46,7 +46,7 @@ pub(super) fn publish<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a Publish, finger
     {
         return Err(Refused::NoSuchRef(original).into());
     }
-    let (author, id) = named(draft.rows, wanted)?;
+    let (author, id) = named(draft.rows, wanted, &wanted.mentions)?;
     remember(draft, author, wanted, RetryRow { item: id, fingerprint, expires: 0 })?;
     let item = add(draft, (author, id), wanted, (1, fingerprint))?;
     Ok(made(draft, id, &item))
@@ -117,7 +117,8 @@ fn remember<'a>(draft: &mut Draft<'_, 'a>, author: UserNo, wanted: &'a Publish, 
 }
 
 /// The number of the author of a new item, and the item's id: the one that was asked for, or one that the store gives.
-pub(super) fn named(rows: &Rows, wanted: &Publish) -> Decision<(UserNo, ItemId)> {
+/// Its readers have numbers then, and those who may be `told` of it.
+pub(super) fn named(rows: &Rows, wanted: &Publish, told: &[UserId]) -> Decision<(UserNo, ItemId)> {
     let readers: &[UserId] = match &wanted.audience {
         Audience::Followers => &[],
         Audience::Users(users) => users,
@@ -126,7 +127,7 @@ pub(super) fn named(rows: &Rows, wanted: &Publish) -> Decision<(UserNo, ItemId)>
             Err(refused) => return Err(Refused::clone(refused).into()),
         },
     };
-    let author = all(std::iter::once(&wanted.author).chain(readers).map(|name| rows.number(name)))?[0];
+    let author = all(std::iter::once(&wanted.author).chain(readers).chain(told).map(|name| rows.number(name)))?[0];
     let id = wanted.id.map_or_else(|| rows.new_id(author), Ok)?;
     Ok((author, id))
 }
@@ -151,8 +152,9 @@ pub(super) fn add<'a>(
         }
     };
     let version = version.min(VERSION_MAX);
-    let (rank, living, repost_of) = (key.rank, true, wanted.repost_of);
-    let item = ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living, repost_of };
+    let (rank, living, repost_of, mentions) = (key.rank, true, wanted.repost_of, wanted.mentions.clone());
+    let item =
+        ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living, repost_of, mentions };
     draft.changes.push(Change::Make { id, item: item.clone(), publish: wanted });
     draft.changes.extend(repost_of.map(|original| Change::Repost { original, id, counts: true }));
     if let Audience::Narrowed(narrowed) = &wanted.audience {

@@ -47,6 +47,8 @@ pub enum Need {
     Group(UserNo, CompactString),
     /// The row of a line with so many of its newest members, or that there is none.
     Line(ItemId, usize),
+    /// The readers in the audience of a narrowed item.
+    Audience(ItemId),
 }
 
 /// What decisions need of an author.
@@ -131,6 +133,8 @@ pub struct ItemRow {
     pub living: bool,
     /// The item that it reposts. A store that has forgotten that of a deleted item says `None`.
     pub repost_of: Option<ItemId>,
+    /// The users whom it mentions; none once it is deleted.
+    pub mentions: Vec<UserId>,
 }
 
 impl ItemRow {
@@ -200,6 +204,8 @@ pub struct Rows {
     pub groups: HashMap<(UserNo, CompactString), Option<ItemId>>,
     /// The row of each line, with its newest members.
     pub lines: HashMap<ItemId, Option<LineRow>>,
+    /// The readers in the audience of each narrowed item.
+    pub audiences: HashMap<ItemId, Vec<UserNo>>,
     /// The id for the next new item, and the author of that item.
     pub new_id: Option<(UserNo, ItemId)>,
 }
@@ -291,6 +297,10 @@ impl Rows {
         let row = self.lines.get(&id).map(Option::as_ref).ok_or(Need::Line(id, newest))?;
         let has_enough = |row: &LineRow| row.newest.len() >= newest || row.newest.len() as u64 >= row.line.count;
         if row.is_none_or(has_enough) { Ok(row) } else { Err(Need::Line(id, newest)) }
+    }
+
+    pub(super) fn audience(&self, item: ItemId) -> Result<&[UserNo], Need> {
+        self.audiences.get(&item).map(Vec::as_slice).ok_or(Need::Audience(item))
     }
 
     pub(super) fn new_id(&self, author: UserNo) -> Result<ItemId, Need> {

@@ -84,6 +84,7 @@ impl Home {
                 self.items += 1;
                 rows.new_id = Some((author, ItemId(self.items)));
             }
+            Need::Audience(id) => _ = rows.audiences.insert(id, kept.audiences.get(&id).cloned().unwrap_or_default()),
             Need::Sight(key) => _ = rows.sights.insert(key, kept.sights.get(&key).copied().flatten()),
             Need::Member(key) => {
                 let line = kept.members.get(&key).copied().flatten();
@@ -199,7 +200,8 @@ fn i11_an_edit_and_a_delete_go_to_the_feed_of_their_add() {
     let likes = FeedId(3);
     for audience in [Audience::Followers, Audience::Users(vec![user("bob")])] {
         let item = home.publish(Publish { feed: likes, audience, ..post("a") });
-        let edit = Write::Edit { item, body: Body::parse("2".into()).ok(), rank: None, if_version: Some(1) };
+        let edit =
+            Write::Edit { item, body: Body::parse("2".into()).ok(), rank: None, mentions: None, if_version: Some(1) };
         assert_eq!(home.write_at(edit, NOW).1, [(Op::Update, likes)]);
         let delete = Write::Delete { item, if_version: Some(2) };
         assert_eq!(home.write_at(delete.clone(), NOW).1, [(Op::Delete, likes)]);
@@ -211,7 +213,7 @@ fn i11_an_edit_and_a_delete_go_to_the_feed_of_their_add() {
 fn s11_a_rank_is_a_delete_and_an_add_by_the_way_of_the_item_and_the_same_rank_is_nothing() {
     let mut home = Home::default();
     let to = |audience| Publish { rank: Some(7), audience, ..post("a") };
-    let rank = |item, rank| Write::Edit { item, body: None, rank: Some(rank), if_version: None };
+    let rank = |item, rank| Write::Edit { item, body: None, rank: Some(rank), mentions: None, if_version: None };
     for audience in [Audience::Followers, Audience::Users(vec![user("bob")])] {
         let item = home.publish(to(audience.clone()));
         let before = home.kept.items[&item].clone().unwrap();
@@ -221,7 +223,13 @@ fn s11_a_rank_is_a_delete_and_an_add_by_the_way_of_the_item_and_the_same_rank_is
         let now = home.kept.items[&item].clone().unwrap();
         let place = if audience == Audience::Followers { before.seq + 2 } else { 0 };
         assert_eq!((now.rank, now.version, now.seq, &now.door), (9, 2, place, &before.door));
-        let both = Write::Edit { item, body: Body::parse("2".into()).ok(), rank: Some(7), if_version: Some(2) };
+        let both = Write::Edit {
+            item,
+            body: Body::parse("2".into()).ok(),
+            rank: Some(7),
+            mentions: None,
+            if_version: Some(2),
+        };
         assert_eq!(home.write_at(both, NOW).1, [(Op::Delete, main), (Op::Add, main)], "the add has the body too");
         assert_eq!(home.kept.items[&item].as_ref().unwrap().version, 3);
     }

@@ -10,6 +10,7 @@ use crate::error;
 use crate::graph::Shield;
 use crate::ids::ListName;
 use crate::import::Import;
+use crate::mentions::Remention;
 use crate::notify::Notification;
 use crate::notify::lines::LineWrite;
 use crate::{Body, FeedId, ItemId, Millis, OutboxSeq, UserId, UserNo};
@@ -29,6 +30,8 @@ pub struct Publish {
     pub foreign_id: Option<CompactString>,
     /// The item that it reposts. It must live when the repost is accepted; an imported one may be gone.
     pub repost_of: Option<ItemId>,
+    /// The users whom it [mentions](crate::mentions), each once.
+    pub mentions: Vec<UserId>,
     /// The display time, in Unix ms; `None` means the time of acceptance.
     pub published_at: Option<Millis>,
     /// The display rank; `None` means `published_at`.
@@ -73,6 +76,7 @@ impl Publish {
             id: None,
             foreign_id: None,
             repost_of: None,
+            mentions: vec![],
             published_at: None,
             rank: None,
             idempotency_key: None,
@@ -110,6 +114,8 @@ impl Publish {
         if let Some(item) = self.repost_of {
             text.push_str(&format!("\0\0{item}"));
         }
+        // The id of an item has digits alone, so nothing else begins like this.
+        self.mentions.iter().for_each(|user| text.push_str(&format!("\0\0@{user}")));
         let mut out = [0; 16];
         out.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
         out
@@ -129,6 +135,8 @@ pub enum Write {
         body: Option<Body>,
         /// The new rank of the item; `None` keeps it.
         rank: Option<i64>,
+        /// The users whom the item mentions from now on, together with a new body; `None` keeps those whom it mentions.
+        mentions: Option<Vec<UserId>>,
         /// If `Some`, the item must have this version, else the edit is refused.
         if_version: Option<u32>,
     },
@@ -256,6 +264,10 @@ pub enum Written {
         version: u32,
         /// The readers to whom it is addressed; empty if it is for the followers.
         readers: Vec<UserNo>,
+        /// Whom it mentions now, and whom it mentions no more.
+        mentions: Remention,
+        /// The readers who are told of a mention, or whose notification is taken back.
+        told: Vec<UserNo>,
     },
     /// The item is deleted.
     Deleted {
@@ -267,6 +279,8 @@ pub enum Written {
         fresh: bool,
         /// The item that it reposted, which has a repost less; `None` if it was no repost, or deleted before.
         repost_of: Option<ItemId>,
+        /// The users whom it mentioned; empty if it was deleted before.
+        mentions: Vec<UserId>,
         /// The readers whose notification of it is taken back.
         told: Vec<UserNo>,
     },
@@ -325,18 +339,21 @@ impl Written {
     /// The readers to whom a notification, or its delete, was addressed together with this.
     pub fn told(&self) -> &[UserNo] {
         match self {
-            Self::Published { told, .. } | Self::Deleted { told, .. } | Self::Edge { told, .. } => told,
-            Self::Edited { .. }
-            | Self::Shielded { .. }
-            | Self::Classified { .. }
-            | Self::Line { .. }
-            | Self::Untold => &[],
+            Self::Published { told, .. }
+            | Self::Edited { told, .. }
+            | Self::Deleted { told, .. }
+            | Self::Edge { told, .. } => told,
+            Self::Shielded { .. } | Self::Classified { .. } | Self::Line { .. } | Self::Untold => &[],
         }
     }
 
     /// Adds readers who are told of this.
     pub fn add_told(&mut self, readers: &[UserNo]) {
-        if let Self::Published { told, .. } | Self::Deleted { told, .. } | Self::Edge { told, .. } = self {
+        if let Self::Published { told, .. }
+        | Self::Edited { told, .. }
+        | Self::Deleted { told, .. }
+        | Self::Edge { told, .. } = self
+        {
             told.extend(readers);
         }
     }

@@ -63,6 +63,8 @@ pub struct Comment {
     pub version: u32,
     /// What it says; `None` if it was deleted and stands as a placeholder before its replies.
     pub body: Option<Body>,
+    /// The users whom it [mentions](crate::mentions).
+    pub mentions: Vec<UserId>,
 }
 
 /// A part of the comments of an item, in the order asked for.
@@ -91,6 +93,8 @@ pub struct NewComment {
     pub key: Option<CompactString>,
     /// Where it stood in another store; `None` for one that is written now.
     pub past: Option<PastComment>,
+    /// The users whom it [mentions](crate::mentions), each once.
+    pub mentions: Vec<UserId>,
 }
 
 /// What an import says of a comment.
@@ -108,7 +112,9 @@ impl NewComment {
     /// A hash of what is said, by whom and to what, which tells a retry from a conflict.
     pub fn fingerprint(&self) -> [u8; 16] {
         use sha2::{Digest, Sha256};
-        let text = format!("{}\0{}\0{:?}\0{}", self.item, self.author.0, self.reply_to, self.body.get());
+        let mut text = format!("{}\0{}\0{:?}\0{}", self.item, self.author.0, self.reply_to, self.body.get());
+        // JSON holds no zero byte.
+        self.mentions.iter().for_each(|user| text.push_str(&format!("\0{user}")));
         let mut out = [0; 16];
         out.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
         out
@@ -120,7 +126,8 @@ impl NewComment {
 pub enum CommentWrite {
     /// Writes a comment to an item.
     Make(NewComment),
-    /// Gives a comment another body. Only its author may. A body that it has already changes nothing.
+    /// Gives a comment another body, and may change whom it mentions. Only its author may. What it says already changes
+    /// nothing.
     Edit {
         /// The item with the comment.
         item: ItemId,
@@ -130,6 +137,8 @@ pub enum CommentWrite {
         by: Option<UserNo>,
         /// What the comment is to say.
         body: Body,
+        /// The users whom it mentions from now on, each once; `None` keeps those whom it mentions.
+        mentions: Option<Vec<UserId>>,
         /// The version that it must have, if any is named.
         if_version: Option<u32>,
     },
@@ -168,6 +177,15 @@ impl CommentWrite {
         match self {
             Self::Make(new) => new.key.clone().map(|key| (new.item, new.author, key)),
             Self::Edit { .. } | Self::Delete { .. } => None,
+        }
+    }
+
+    /// The users whom the comment mentions from then on, if it changes that.
+    pub fn mentions(&self) -> &[UserId] {
+        match self {
+            Self::Make(new) => &new.mentions,
+            Self::Edit { mentions, .. } => mentions.as_deref().unwrap_or_default(),
+            Self::Delete { .. } => &[],
         }
     }
 
@@ -264,6 +282,8 @@ pub struct CommentRow {
     pub key: Option<CompactString>,
     /// The [fingerprint](NewComment::fingerprint) of that request.
     pub fingerprint: [u8; 16],
+    /// The users whom it mentions; none once it is deleted.
+    pub mentions: Vec<UserId>,
 }
 
 impl CommentRow {
@@ -363,6 +383,8 @@ pub struct CommentRows {
     pub changed: BTreeSet<ItemId>,
     /// The items whose talks are to be stored.
     pub talked: BTreeSet<ItemId>,
+    /// Whom each comment mentioned before its last change.
+    pub mentioned: HashMap<ItemId, Vec<UserId>>,
 }
 
 impl CommentRows {
@@ -371,7 +393,9 @@ impl CommentRows {
     pub fn apply(&mut self, write: &CommentWrite, now: Millis, fresh: ItemId) -> Result<Commented, Uncommented> {
         match write {
             CommentWrite::Make(new) => self.make(new, now, fresh),
-            CommentWrite::Edit { item, id, by, body, if_version } => self.edit((*item, *id), *by, body, *if_version),
+            CommentWrite::Edit { item, id, by, body, mentions, if_version } => {
+                self.edit((*item, *id), *by, (body, mentions.as_deref()), *if_version)
+            }
             CommentWrite::Delete { item, id, by } => self.delete((*item, *id), *by),
         }
     }
@@ -413,6 +437,7 @@ impl CommentRows {
             body: lives.then(|| new.body.clone()),
             key: new.key.clone(),
             fingerprint,
+            mentions: if lives { new.mentions.clone() } else { vec![] },
         };
         if row.stands() {
             self.answered(new.reply_to, 1);
@@ -445,7 +470,7 @@ impl CommentRows {
         &mut self,
         (item, id): (ItemId, ItemId),
         by: Option<UserNo>,
-        body: &Body,
+        (body, mentions): (&Body, Option<&[UserId]>),
         if_version: Option<u32>,
     ) -> Result<Commented, Uncommented> {
         self.talk(item)?;
@@ -457,8 +482,13 @@ impl CommentRows {
         if let Some(wanted) = if_version.filter(|wanted| *wanted != row.version) {
             return Err(Uncommented::VersionMismatch { id, wanted, now: row.version });
         }
-        if row.body.as_ref() == Some(body) {
+        let mentions = mentions.filter(|now| *now != row.mentions);
+        if row.body.as_ref() == Some(body) && mentions.is_none() {
             return Ok(unchanged(id, row));
+        }
+        self.mentioned.insert(id, row.mentions.clone());
+        if let Some(mentions) = mentions {
+            row.mentions = mentions.to_vec();
         }
         row.body = Some(body.clone());
         row.version = row.version.saturating_add(1);
@@ -477,6 +507,7 @@ impl CommentRows {
         if row.body.take().is_none() {
             return Ok(unchanged(id, row));
         }
+        self.mentioned.insert(id, std::mem::take(&mut row.mentions));
         let done = Commented { changed: true, ..unchanged(id, row) };
         let left = (!row.stands()).then_some(row.reply_to).flatten();
         self.changed.insert(id);
@@ -520,7 +551,16 @@ mod tests {
     }
 
     fn new(author: UserNo, text: &str) -> NewComment {
-        NewComment { item: ITEM, author, reply_to: None, body: body(text), id: None, key: None, past: None }
+        NewComment {
+            item: ITEM,
+            author,
+            reply_to: None,
+            body: body(text),
+            id: None,
+            key: None,
+            past: None,
+            mentions: vec![],
+        }
     }
 
     fn rows() -> CommentRows {
@@ -637,7 +677,8 @@ mod tests {
         let mut rows = rows();
         make(&mut rows, new(BOB, "a"), 11).unwrap();
         let edit = |rows: &mut CommentRows, by, text: &str, if_version| {
-            let write = CommentWrite::Edit { item: ITEM, id: ItemId(11), by, body: body(text), if_version };
+            let write =
+                CommentWrite::Edit { item: ITEM, id: ItemId(11), by, body: body(text), mentions: None, if_version };
             rows.apply(&write, 100, ItemId(0))
         };
         assert_eq!(edit(&mut rows, Some(ANN), "b", None), Err(Uncommented::NotOwn(ItemId(11))));

@@ -2,34 +2,35 @@
 //! those that stand.
 //!
 //! ```text
-//!   for the followers          the reader follows the author, or a ranking of the reader has it and the author is not
-//!                              private; no shield is up
+//!   for the followers          the reader follows the author; or a ranking of the reader has it, or it mentions the
+//!                              reader, and the author is not private; no shield is up
 //!   narrowed to an audience    the reader follows the author, no shield is up, and the audience has the reader
 //!   for named readers          the reader is one of them, and no block is up
 //!   one's own                  always
 //! ```
 //!
-//! A backend sees all. A ranking opens an item as a repost [shows](super::shows_original) it, and so nothing that is
-//! for some readers alone.
+//! A backend sees all. A ranking or a mention opens an item as a repost [shows](super::shows_original) it, and so nothing
+//! that is for some readers alone.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::original::{Terms, shows_original};
+use super::original::{Terms, Viewer, shows_original};
 use super::reach::{Reach, sees};
-use crate::archive::{Audiences, Graph, Items, Outboxes, Rankings};
+use crate::archive::{Audiences, Graph, Items, Names, Outboxes, Rankings};
 use crate::error::Result;
-use crate::{Archive, Item, ItemId, UserNo};
+use crate::{Archive, Item, ItemId, UserId, UserNo};
 
-/// Whether a ranking opens an item that stands in it to its reader. `terms` are those of the reader and the author.
+/// Whether a ranking opens an item that stands in it to its reader, or a mention to whom it mentions. `terms` are those
+/// of the reader and the author.
 pub fn opens(terms: Terms, reach: Reach) -> bool {
     reach == Reach::Followers && shows_original(false, terms, reach)
 }
 
-/// The items of `found` that the reader sees, with `None` for the others: at most three reads of the store, and one if
+/// The items of `found` that the reader sees, with `None` for the others: at most five reads of the store, and one if
 /// the reader follows all authors. A reader that was never named is `None`.
 pub async fn seen_by(
-    archive: &(impl Items + Graph + Rankings + ?Sized),
+    archive: &(impl Items + Graph + Rankings + Names + ?Sized),
     reader: Option<UserNo>,
     found: Vec<Option<Arc<Item>>>,
 ) -> Result<Vec<Option<Arc<Item>>>> {
@@ -37,7 +38,7 @@ pub async fn seen_by(
     let Some(me) = reader else { return Ok(vec![None; found.len()]) };
     let brought = brought_to(archive, me, &found).await?;
     let unseen = found.iter().flatten().filter(|item| !brought.contains(&item.id)).map(|item| (me, &**item));
-    let opened = opened(archive, unseen).await?;
+    let opened = opened_to(archive, unseen.collect()).await?;
     let is_seen = |item: &Arc<Item>| brought.contains(&item.id) || opened.contains(&(me, item.id));
     Ok(found.into_iter().map(|item| item.filter(is_seen)).collect())
 }
@@ -68,6 +69,43 @@ pub async fn brought_to(
     Ok(found.iter().flatten().filter(is_brought).map(|item| item.id).collect())
 }
 
+/// Gives which of the pairs, each a reader and an item, a ranking of the reader opens, or a mention.
+async fn opened_to(
+    archive: &(impl Items + Rankings + Names + ?Sized),
+    unseen: Vec<(UserNo, &Item)>,
+) -> Result<HashSet<(UserNo, ItemId)>> {
+    let mut found = opened(archive, unseen.iter().copied()).await?;
+    let left = unseen.into_iter().filter(|(reader, item)| !found.contains(&(*reader, item.id)));
+    let named = named(archive, left).await?;
+    found.extend(named);
+    Ok(found)
+}
+
+/// Gives which of the pairs, each a reader and an item, a mention opens. Takes no read of the store if no item mentions
+/// anybody, else one, and one for each reader who is mentioned.
+async fn named(
+    archive: &(impl Items + Names + ?Sized),
+    unseen: impl Iterator<Item = (UserNo, &Item)>,
+) -> Result<HashSet<(UserNo, ItemId)>> {
+    let may_open = |item: &Item| !item.mentions.is_empty() && opens(Terms::default(), Reach::of(item, false));
+    let asked: Vec<(UserNo, &Item)> = unseen.filter(|(_, item)| may_open(item)).collect();
+    if asked.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let readers = Vec::from_iter(asked.iter().map(|(reader, _)| *reader).collect::<BTreeSet<UserNo>>());
+    let names: HashMap<UserNo, UserId> = readers.iter().copied().zip(archive.user_ids(&readers).await?).collect();
+    let mut found = HashSet::new();
+    for reader in readers {
+        let of_reader = asked.iter().filter(|(who, item)| *who == reader && item.mentions.contains(&names[&reader]));
+        let ids: Vec<ItemId> = of_reader.map(|(_, item)| item.id).collect();
+        if !ids.is_empty() {
+            let shown = archive.originals(&ids, Viewer::User(Some(reader))).await?;
+            found.extend(shown.into_iter().flatten().map(|item| (reader, item.id)));
+        }
+    }
+    Ok(found)
+}
+
 /// Gives which of the pairs, each a reader and an item, a ranking of the reader opens. Takes one read of the store, and
 /// none if no ranking could open any of them.
 async fn opened(
@@ -87,7 +125,7 @@ async fn opened(
 }
 
 /// Gives which of `readers` see the item, in no order. The item must live. This takes one read of the store for all
-/// readers, and two if it is narrowed or some do not follow. For an item that is for named readers it takes one read
+/// readers, two if it is narrowed or some do not follow, and some more if it mentions some of these. For an item that is for named readers it takes one read
 /// for each.
 pub async fn who_sees(archive: &dyn Archive, item: &Item, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     let mut seeing = vec![];
@@ -110,7 +148,7 @@ pub async fn who_sees(archive: &dyn Archive, item: &Item, readers: &[UserNo]) ->
         let sees = sees(item.author_no == *reader, following.contains(reader), reach);
         if sees { &mut seeing } else { &mut others }.push(*reader);
     }
-    let opened = opened(archive, others.into_iter().map(|reader| (reader, item))).await?;
+    let opened = opened_to(archive, others.into_iter().map(|reader| (reader, item)).collect()).await?;
     seeing.extend(opened.into_iter().map(|(reader, _)| reader));
     Ok(seeing)
 }

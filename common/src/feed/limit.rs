@@ -48,7 +48,7 @@ impl Stretch {
             if self.cut {
                 return;
             }
-            self.bytes += item.body.get().len();
+            self.bytes += item.bytes();
             self.items.push(item);
         }
     }

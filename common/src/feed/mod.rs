@@ -15,6 +15,7 @@
 //!   profile     profile   a page of what an author has published         gateway
 //!   Limit       limit     how much one answer holds                      gateway
 //!               order     the log of a rebuilt inbox                     homes of the Archive
+//!               mentioned whom comments mention                        homes of the Archive
 //!   Eraser      erase     the erasure of a user, step by step            timeline worker
 //! ```
 //!
@@ -31,6 +32,7 @@ mod cursor;
 mod erase;
 mod hydrate;
 mod limit;
+mod mentioned;
 mod news;
 mod order;
 mod page;
@@ -50,6 +52,7 @@ pub use cursor::{cursor_text, parse_cursor, parse_profile_cursor, profile_cursor
 pub use erase::{Eraser, traces};
 pub use hydrate::{Change, Floor, Rest};
 pub use limit::{FETCH, Limit, Stretch};
+pub use mentioned::{Mentioned, mentioned_by};
 pub use news::TakenIn;
 pub use order::first_log;
 pub use page::{Page, Pages, Saw, Sight, living};

@@ -52,7 +52,7 @@ pub async fn find_items(
         let seen = if ids.is_empty() { vec![] } else { seeing.of(&ids).await? };
         for (place, item) in hits.places.into_iter().zip(seen) {
             looked += 1;
-            bytes += item.as_ref().map_or(0, |item| item.body.get().len());
+            bytes += item.as_ref().map_or(0, |item| item.bytes());
             stretch.extend(item.filter(|item| query.takes(fields, item)));
             if stretch.is_cut() {
                 return Ok(FoundItems { items: stretch.finish().0, next: behind, building });

@@ -24,7 +24,7 @@ use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
 /// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 95] = [
+pub(crate) const SETTINGS: [(&str, Takes); 96] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -50,6 +50,7 @@ pub(crate) const SETTINGS: [(&str, Takes); 95] = [
     ("notify.follow", AtStart),
     ("notify.request", AtStart),
     ("notify.accept", AtStart),
+    ("notify.mention", AtStart),
     ("notify.grouped", AtStart),
     ("comments.visible", AtStart),
     ("tls.certificate", AtStart),

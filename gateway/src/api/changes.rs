@@ -77,7 +77,7 @@ async fn lines(changes: &Changes, key: InboxKey, entries: &[Numbered]) -> Result
                 return Ok(lines);
             }
             if let Change::Add { item } | Change::Update { item } = &change {
-                bytes += item.body.get().len();
+                bytes += item.bytes();
             }
             lines.push(ChangeJson { offset: n.seq, change });
         }

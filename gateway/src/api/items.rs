@@ -115,7 +115,7 @@ pub(super) async fn by_ids(
     Ok(permit.answer(&Items { items, missing, next, people }))
 }
 
-/// Answers `PATCH /v1/items/{id}` with `{"body":…}`, `{"rank":…}` or both.
+/// Answers `PATCH /v1/items/{id}` with `{"body":…}`, `{"rank":…}` or both. `"mentions"` may stand beside a body.
 pub(super) async fn edit(
     PublishKey(caller): PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -126,16 +126,20 @@ pub(super) async fn edit(
     payload: Payload<ONE>,
 ) -> Result<Response, Problem> {
     let if_version = if_match(&headers)?;
-    let fields = payload.fields(&["body", "rank"])?;
+    let fields = payload.fields(&["body", "rank", "mentions"])?;
     let rank = fields.get("rank").map(|rank| publish::rank(&rank)).transpose()?;
     let body = fields.get("body").map(|_| publish::body(&fields)).transpose()?;
     if body.is_none() && rank.is_none() {
         let detail = "field \"body\" is missing; give \"body\", \"rank\" or both";
         return Err(Problem::at_pointer("/body".to_owned(), detail.to_owned()));
     }
+    let mentions = publish::mentions(&fields)?;
+    if let (None, Some(field)) = (&body, fields.get("mentions")) {
+        return Err(field.refuse("must stand beside \"body\": an item mentions users in what it says"));
+    }
     let permit = caller.permit(most(1, ANSWER_BYTES)).await?;
     let item = resolve(&*archive, &which).await?;
-    write(&writer, &which, Write::Edit { item, body, rank, if_version }).await?;
+    write(&writer, &which, Write::Edit { item, body, rank, mentions, if_version }).await?;
     let now = archive.items(&[item]).await?.into_iter().flatten().next();
     let item = now.ok_or_else(|| missing(&which))?;
     Ok((etag(&item), permit.answer(&item)).into_response())

@@ -100,7 +100,7 @@ async fn list(
         }
     };
     let pinned = found.len();
-    let bytes = ANSWER_BYTES - found.iter().map(|item| item.body.get().len()).sum::<usize>();
+    let bytes = ANSWER_BYTES - found.iter().map(|item| item.bytes()).sum::<usize>();
     let (newest, mut next) = profile(&*archive, of, &seen, before, Limit { items: limit, bytes }, &shown).await?;
     found.extend(newest);
     let all = found.len();

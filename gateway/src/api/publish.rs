@@ -12,6 +12,7 @@ use compact_str::CompactString;
 use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Written};
 use feedgate_common::audience::{LISTS_MAX, Narrowed, Narrowing};
 use feedgate_common::ids::ListName;
+use feedgate_common::mentions::{MENTIONS_MAX, each_once};
 use feedgate_common::named::KIND_MAX;
 use feedgate_common::notify::KEY_PREFIX;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
@@ -36,7 +37,8 @@ pub(super) const RANK_MAX: i64 = (1 << 53) - 1;
 const KEY_MAX: usize = 255;
 
 /// The fields of an item; an operation of a batch has [`KEY`] besides.
-const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "ref", "published_at", "rank", "audience"];
+const FIELDS: &[&str] =
+    &["author", "body", "kind", "id", "foreign_id", "ref", "mentions", "published_at", "rank", "audience"];
 
 /// The most readers to whom one item may be addressed.
 pub(super) const READERS_MAX: usize = 1000;
@@ -116,13 +118,16 @@ pub(super) async fn many(
         let idempotency_key = fields.get(KEY).map(|field| key(&field.string()?).map_err(|why| field.refuse(why)));
         let idempotency_key = idempotency_key.transpose()?.or(other_key);
         let publish = Publish { idempotency_key, ..read(&fields, now)? };
-        if let Some(field) = fields.get("audience") {
-            if named + names_of(&publish.audience) > BATCH_READERS_MAX {
+        // Each of them may get a record in the same commit.
+        let names = names_of(&publish.audience) + publish.mentions.len();
+        if let Some(field) = fields.get("audience").or(fields.get("mentions")) {
+            if named + names > BATCH_READERS_MAX {
                 return Err(field.refuse(format_args!(
-                    "the items of one batch name at most {BATCH_READERS_MAX} readers; send this one in another"
+                    "the items of one batch name at most {BATCH_READERS_MAX} readers, and users whom they mention; send \
+                     this one in another"
                 )));
             }
-            named += names_of(&publish.audience);
+            named += names;
             if matches!(publish.audience, Audience::Narrowed(_)) {
                 if narrowed == BATCH_NARROWED_MAX {
                     return Err(field.refuse(format_args!(
@@ -149,6 +154,7 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: foreign_id(fields.get("foreign_id"))?,
         repost_of: fields.get("ref").map(|id| id.name()).transpose()?,
+        mentions: mentions(fields)?.unwrap_or_default(),
         published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,
         rank: fields.get("rank").map(|rank| self::rank(&rank)).transpose()?,
         audience: fields.get("audience").map(|who| audience(&who)).transpose()?.unwrap_or_default(),
@@ -160,6 +166,13 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
 pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
     let field = fields.required("body")?;
     Body::parse(field.raw().get().to_owned()).map_err(|why| field.refuse(why))
+}
+
+/// The users in the field `mentions`, each once, in the order given; `None` if there is no such field.
+pub(super) fn mentions(fields: &Fields<'_>) -> Result<Option<Vec<UserId>>, Problem> {
+    let Some(field) = fields.get("mentions") else { return Ok(None) };
+    let users = if field.raw().get() == "[]" { vec![] } else { field.names(MENTIONS_MAX)? };
+    Ok(Some(each_once(users)))
 }
 
 /// Reads a foreign id. Those of notifications are Feedgate's own.
@@ -293,13 +306,14 @@ mod tests {
     fn everything_an_item_may_have_is_read_and_its_body_kept_to_the_byte() {
         let all = publish(
             r#"{"author":"ann","body": {"a" : 1.0, "b":"\u00e4"} ,"kind":"post","id":"7","foreign_id":"x/1","ref":"5",
-                "published_at":1700000300000,"rank":-5,"audience":"followers"}"#,
+                "mentions":["bob","cid","bob"],"published_at":1700000300000,"rank":-5,"audience":"followers"}"#,
         )
         .unwrap();
         assert_eq!(all.body.get(), r#"{"a" : 1.0, "b":"\u00e4"}"#);
         assert_eq!((all.id, all.rank, all.published_at), (Some(ItemId(7)), Some(-5), Some(NOW + 300_000)));
         assert_eq!((all.kind.as_deref(), all.foreign_id.as_deref()), (Some("post"), Some("x/1")));
         assert_eq!(all.repost_of, Some(ItemId(5)));
+        assert_eq!(all.mentions, ["bob", "cid"].map(|name| name.parse().unwrap()), "each once");
         assert_eq!(publish(r#"{"author":"ann","body":null}"#).unwrap().body.get(), "null");
     }
 

@@ -152,7 +152,8 @@ mod tests {
         assert_eq!(item_of(&Write::Publish(repost)), Some(ItemId(7)));
         let delete = Write::Delete { item: ItemId(8), if_version: None };
         let deleted = |repost_of| {
-            Ok(Written::Deleted { author: UserNo(1), readers: vec![], fresh: true, repost_of, told: vec![] })
+            let (author, readers, mentions, told) = (UserNo(1), vec![], vec![], vec![]);
+            Ok(Written::Deleted { author, readers, fresh: true, repost_of, mentions, told })
         };
         assert_eq!(item_of(&delete), Some(ItemId(8)));
         assert_eq!([Some(ItemId(7)), None].map(|of| original_of(&deleted(of))), [Some(ItemId(7)), None]);

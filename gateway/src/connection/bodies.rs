@@ -99,6 +99,7 @@ mod tests {
                 kind: None,
                 foreign_id: None,
                 repost_of: None,
+                mentions: vec![],
                 body: Body::parse(format!("{{\"v\": {version}}}")).unwrap(),
                 published_at: 10,
                 rank,

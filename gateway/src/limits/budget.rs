@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use feedgate_common::feed::FETCH;
+use feedgate_common::mentions::MENTIONS_MAX;
 use feedgate_common::people::{AVATAR_MAX_BYTES, NAME_MAX};
 use feedgate_common::{Body, StoreError, UserId};
 use tokio::sync::Semaphore;
@@ -40,8 +41,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 const NEVER_CLOSED: &str = "the semaphore is never closed";
 
+/// The most bytes that the names of those take in JSON whom one item or comment mentions: each has 64 at most.
+pub(crate) const NAMES_MAX: usize = MENTIONS_MAX * 67;
+
 /// The most bytes that one item takes in JSON with its change around it: the body, names and numbers.
-pub(crate) const ITEM_MAX: usize = Body::MAX_BYTES + 4 * 1024;
+pub(crate) const ITEM_MAX: usize = Body::MAX_BYTES + NAMES_MAX + 4 * 1024;
 
 // The WebSocket of iOS takes no message above 1 MiB.
 const _: () = assert!(REPLY_BYTES + ITEM_MAX <= 1024 * 1024);

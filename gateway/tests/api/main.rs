@@ -21,6 +21,7 @@ mod erasures;
 mod follows;
 mod hybrid_feed;
 mod items;
+mod mentions;
 mod messages;
 mod named;
 mod own_posts;

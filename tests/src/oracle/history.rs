@@ -139,11 +139,15 @@ impl World {
                 },
                 ..Publish::new(name(author), body("first"))
             }),
-            Op::Edit(item) => {
-                Write::Edit { item: self.id(*item), body: Some(body("edited")), rank: None, if_version: None }
-            }
+            Op::Edit(item) => Write::Edit {
+                item: self.id(*item),
+                body: Some(body("edited")),
+                rank: None,
+                mentions: None,
+                if_version: None,
+            },
             Op::Move(item, rank) => {
-                Write::Edit { item: self.id(*item), body: None, rank: Some(*rank), if_version: None }
+                Write::Edit { item: self.id(*item), body: None, rank: Some(*rank), mentions: None, if_version: None }
             }
             Op::Delete(item) => Write::Delete { item: self.id(*item), if_version: None },
             Op::Follow(reader, author) => Write::Follow { reader: name(reader), author: name(author) },

@@ -87,6 +87,7 @@ mod tests {
             kind: None,
             foreign_id: None,
             repost_of: None,
+            mentions: vec![],
             body: Body::parse("{\"text\":\"hi\"}".to_owned()).unwrap(),
             published_at: 5,
             rank: 5,

@@ -110,7 +110,8 @@ impl Town {
 
     pub(crate) async fn try_edit(&self, id: u64) -> Result<Written, Refused> {
         let body = Body::parse("\"edited\"".to_owned()).unwrap();
-        self.try_write(Write::Edit { item: ItemId(id), body: Some(body), rank: None, if_version: None }).await
+        self.try_write(Write::Edit { item: ItemId(id), body: Some(body), rank: None, mentions: None, if_version: None })
+            .await
     }
 
     pub(crate) async fn delete(&self, id: u64) {

@@ -14,6 +14,7 @@ mod follows;
 mod history;
 mod items;
 mod lines;
+mod mentions;
 mod news;
 mod notifications;
 pub mod oracle;
@@ -215,6 +216,22 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         lines::s6_an_erased_user_is_in_no_line_and_has_none(open("lines-erased").await).await;
         lines::s6_members_are_taken_over_from_another_store(open("lines-from").await, open("lines-to").await).await;
         lines::i6_lines_outlive_a_restart(&open).await;
+    })
+    .await;
+    Box::pin(async {
+        mentions::s5_whom_an_item_mentions_is_told_once_until_it_is_deleted(open("mentions").await).await;
+        mentions::s5_without_a_kind_a_mention_is_shown_and_told_to_nobody(open("mentions-untold").await).await;
+        mentions::s5_of_a_mention_nobody_is_told_who_may_not_see_it(open("mentions-unseen").await).await;
+        mentions::s5_an_edit_tells_whom_it_adds_and_takes_back_from_whom_it_removes(open("mentions-edit").await).await;
+        mentions::s5_whom_a_comment_mentions_is_told_once_until_it_is_deleted(open("mentions-said").await).await;
+        mentions::s3_of_mutual_friends_alone_a_mention_is_told_to_who_sees_the_comment(open("mentions-mutual").await)
+            .await;
+        mentions::s6_mentions_in_comments_on_one_item_are_one_line(open("mentions-lines").await).await;
+        mentions::s5_one_call_tells_of_its_mentions_as_they_are_at_its_end(open("mentions-call").await).await;
+        mentions::i3_of_edits_that_race_those_are_told_whom_the_item_mentions(open("mentions-race").await).await;
+        mentions::i6_mentions_outlive_a_restart_and_history_tells_nobody(&open).await;
+        mentions::an_erasure_takes_what_a_mention_told_and_leaves_the_lists_of_others(open("mentions-erased").await)
+            .await;
     })
     .await;
     Box::pin(async {
@@ -425,11 +442,11 @@ fn delete(item: ItemId) -> Write {
 }
 
 fn edit(item: ItemId, text: &str) -> Write {
-    Write::Edit { item, body: Some(body(text)), rank: None, if_version: None }
+    Write::Edit { item, body: Some(body(text)), rank: None, mentions: None, if_version: None }
 }
 
 fn move_to(item: ItemId, rank: i64) -> Write {
-    Write::Edit { item, body: None, rank: Some(rank), if_version: None }
+    Write::Edit { item, body: None, rank: Some(rank), mentions: None, if_version: None }
 }
 
 async fn write(archive: &dyn Archive, write: Write) -> Answer {

@@ -18,7 +18,8 @@ use feedgate_common::around::{
     COMMENTS_LOOKED_AT, Comment, CommentOrder, CommentPage, CommentPlace, CommentRow, CommentRows, CommentWrite,
     Commented, Onlooker, Talk, Uncommented, comment_id,
 };
-use feedgate_common::notify::{Notified, Rules};
+use feedgate_common::mentions::text_of;
+use feedgate_common::notify::{Known, Notified, Rules};
 use feedgate_common::{Body, ItemId, Millis, UserId, UserNo};
 use sqlx::PgConnection;
 
@@ -42,7 +43,7 @@ WHERE t.item = ANY($1) ORDER BY t.item FOR UPDATE OF t";
 /// The columns of a [`Row`].
 macro_rules! columns {
     () => {
-        "c.id, c.item, c.at, c.author, c.reply_to, c.replies, c.version, c.fingerprint, c.key, c.body"
+        "c.id, c.item, c.at, c.author, c.reply_to, c.replies, c.version, c.fingerprint, c.key, c.body, c.mentions"
     };
 }
 
@@ -64,12 +65,13 @@ const NUMBERS: &str = "SELECT nextval('comment_ids') FROM generate_series(1, $1)
 
 const STORE: &str = "
 WITH made AS (
-    INSERT INTO comments (id, item, at, author, reply_to, replies, version, fingerprint, key, body)
+    INSERT INTO comments (id, item, at, author, reply_to, replies, version, fingerprint, key, body, mentions)
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::bigint[], $6::bigint[],
-                         $7::integer[], $8::bytea[], $9::text[], $10::text[])
+                         $7::integer[], $8::bytea[], $9::text[], $10::text[], $19::text[])
 ), changed AS (
-    UPDATE comments c SET replies = n.replies, version = n.version, body = n.body
-    FROM unnest($11::bigint[], $12::bigint[], $13::integer[], $14::text[]) AS n(id, replies, version, body)
+    UPDATE comments c SET replies = n.replies, version = n.version, body = n.body, mentions = n.mentions
+    FROM unnest($11::bigint[], $12::bigint[], $13::integer[], $14::text[], $20::text[])
+        AS n(id, replies, version, body, mentions)
     WHERE c.id = n.id
 )
 UPDATE talks t SET count = n.count, last_at = n.last_at, last_id = n.last_id
@@ -124,7 +126,7 @@ macro_rules! page {
             $order,
             " OFFSET $6 - 1 LIMIT 1
 )
-(SELECT c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body, false
+(SELECT c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body, c.mentions, false
 FROM comments c JOIN users u ON u.no = c.author
 ",
             edge!("$2"),
@@ -145,7 +147,7 @@ ORDER BY c.at ",
             $order,
             " LIMIT $5)
 UNION ALL
-SELECT at, id, 0, '', NULL, 0, NULL, true FROM edge"
+SELECT at, id, 0, '', NULL, 0, NULL, NULL, true FROM edge"
         )
     };
 }
@@ -156,7 +158,7 @@ const OLDEST: &str = page!(">", "<=", "ASC");
 
 /// One comment that stands and that the viewer sees.
 const ONE: &str = concat!(
-    "SELECT c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body, false
+    "SELECT c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body, c.mentions, false
 FROM comments c JOIN users u ON u.no = c.author JOIN items i ON i.id = c.item AND i.body IS NOT NULL
 ",
     edge!("$3"),
@@ -167,7 +169,7 @@ WHERE c.id = $2 AND c.item = $1 AND ",
 
 /// Comments that stand, of these items and ids, each with its place among those asked.
 const SEVERAL: &str = "
-SELECT asked.n, c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body
+SELECT asked.n, c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body, c.mentions
 FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS asked(item, id, n)
 JOIN comments c ON c.id = asked.id AND c.item = asked.item
 JOIN users u ON u.no = c.author JOIN items i ON i.id = c.item AND i.body IS NOT NULL
@@ -178,16 +180,16 @@ SELECT t.item FROM talks t JOIN items i ON i.id = t.item AND i.body IS NOT NULL
 WHERE t.item >= $1 AND t.last_at IS NOT NULL ORDER BY t.item LIMIT 1";
 
 /// What is stored of a comment.
-type Row = (i64, i64, i64, i32, Option<i64>, i64, i32, Vec<u8>, Option<String>, Option<String>);
+type Row = (i64, i64, i64, i32, Option<i64>, i64, i32, Vec<u8>, Option<String>, Option<String>, Option<String>);
 
 /// What is stored of the comments of an item together: item, author of the item, count, last place.
 type TalkRow = (i64, i32, i64, Option<i64>, Option<i64>);
 
 /// A comment as it is shown, or the last row that was looked at.
-type Line = (i64, i64, i32, String, Option<i64>, i32, Option<String>, bool);
+type Line = (i64, i64, i32, String, Option<i64>, i32, Option<String>, Option<String>, bool);
 
 /// A comment as it is shown, behind its place among those asked.
-type NthLine = (i64, i64, i64, i32, String, Option<i64>, i32, Option<String>);
+type NthLine = (i64, i64, i64, i32, String, Option<i64>, i32, Option<String>, Option<String>);
 
 /// The outcome of a change.
 type Outcome = std::result::Result<Commented, Uncommented>;
@@ -201,8 +203,9 @@ pub(crate) async fn change(
     Ok(change_and_notify(connection, writes, now, None).await?.answers)
 }
 
-/// By which settings and rules users are told of comments, with the names of those who write them.
-pub(crate) type Telling<'a> = (Settings, &'a Rules, &'a HashMap<UserNo, UserId>);
+/// By which settings and rules users are told of comments, with the names of those who write them, and the numbers of
+/// those whom they mention.
+pub(crate) type Telling<'a> = (Settings, &'a Rules, &'a HashMap<UserNo, UserId>, &'a HashMap<UserId, UserNo>);
 
 /// Makes changes in order and tells users of them, in one transaction, and answers each in its place.
 pub(crate) async fn change_and_notify(
@@ -238,8 +241,10 @@ async fn attempt(
     for write in writes {
         let fresh = if write.needs_id() { ids.next().unwrap_or(ItemId(0)) } else { ItemId(0) };
         let answer = all.apply(write, now, fresh);
-        if let (Ok(done), Some((_, rules, names))) = (&answer, telling) {
-            follows.extend(rules.of_comment(write, done, &all, |author| names.get(&author).cloned()));
+        if let (Ok(done), Some((_, rules, names, numbers))) = (&answer, telling) {
+            let (name, number) = (|no| names.get(&no).cloned(), |user: &UserId| numbers.get(user).copied());
+            let known = Known { author_of: &|_| None, number: &number, name: &name };
+            follows.extend(rules.of_comment(write, done, &all, known));
         }
         answers.push(answer);
     }
@@ -286,7 +291,7 @@ async fn look(connection: &mut PgConnection, writes: &[CommentWrite], all: &mut 
         .bind(keys.iter().map(|(.., key)| key.as_str()).collect::<Vec<_>>())
         .fetch_all(connection)
         .await?;
-    for (id, item, at, author, reply_to, replies, version, fingerprint, key, body) in read {
+    for (id, item, at, author, reply_to, replies, version, fingerprint, key, body, named) in read {
         let (id, item, author) = (rows::item_of(id), rows::item_of(item), rows::user_of(author)?);
         let key: Option<CompactString> = key.map(Into::into);
         if let Some(key) = &key {
@@ -295,7 +300,8 @@ async fn look(connection: &mut PgConnection, writes: &[CommentWrite], all: &mut 
         let fingerprint = <[u8; 16]>::try_from(fingerprint).map_err(|_| corrupt("a fingerprint of another length"))?;
         let (reply_to, replies) = (reply_to.map(rows::item_of), rows::count_of(replies)?);
         let (version, body) = (version.cast_unsigned(), body.map(body_of).transpose()?);
-        let row = CommentRow { item, at, author, reply_to, replies, version, body, key, fingerprint };
+        let mentions = rows::mentions_of(named.as_deref())?;
+        let row = CommentRow { item, at, author, reply_to, replies, version, body, key, fingerprint, mentions };
         all.comments.insert(id, row);
     }
     Ok(())
@@ -343,6 +349,8 @@ async fn store(connection: &mut PgConnection, all: &CommentRows, known: &HashSet
         .bind(column(&talks, |_, talk| rows::count(talk.count)))
         .bind(column(&talks, |_, talk| talk.last.map(|last| last.at)))
         .bind(column(&talks, |_, talk| talk.last.map(|last| rows::item(last.id))))
+        .bind(column(&made, |_, row| text_of(&row.mentions).map(String::from)))
+        .bind(column(&changed, |_, row| text_of(&row.mentions).map(String::from)))
         .execute(connection)
         .await?;
     Ok(())
@@ -352,7 +360,7 @@ fn body_of(text: String) -> sqlx::Result<Body> {
     Body::stored(text).map_err(corrupt)
 }
 
-fn comment((at, id, author, name, reply_to, version, body, _): Line) -> sqlx::Result<Comment> {
+fn comment((at, id, author, name, reply_to, version, body, mentions, _): Line) -> sqlx::Result<Comment> {
     Ok(Comment {
         place: CommentPlace { at, id: rows::item_of(id) },
         author: user_id(&name)?,
@@ -360,6 +368,7 @@ fn comment((at, id, author, name, reply_to, version, body, _): Line) -> sqlx::Re
         reply_to: reply_to.map(rows::item_of),
         version: version.cast_unsigned(),
         body: body.map(body_of).transpose()?,
+        mentions: rows::mentions_of(mentions.as_deref())?,
     })
 }
 
@@ -388,7 +397,7 @@ pub(crate) async fn page(
         .bind(onlooker.sees_some())
         .fetch_all(connection)
         .await?;
-    let (ends, lines): (Vec<Line>, Vec<Line>) = read.into_iter().partition(|line| line.7);
+    let (ends, lines): (Vec<Line>, Vec<Line>) = read.into_iter().partition(|line| line.8);
     let more = lines.len() > limit;
     let comments = lines.into_iter().take(limit).map(comment).collect::<sqlx::Result<Vec<_>>>()?;
     let looked_at = ends.first().map(|(at, id, ..)| CommentPlace { at: *at, id: rows::item_of(*id) });
@@ -425,9 +434,9 @@ pub(crate) async fn several(
         .fetch_all(connection)
         .await?;
     let mut found = vec![None; of.len()];
-    for (nth, at, id, author, name, reply_to, version, body) in read {
+    for (nth, at, id, author, name, reply_to, version, body, mentions) in read {
         let place = usize::try_from(nth - 1).ok().and_then(|nth| found.get_mut(nth));
-        let line = (at, id, author, name, reply_to, version, body, false);
+        let line = (at, id, author, name, reply_to, version, body, mentions, false);
         *place.ok_or_else(|| corrupt("a place that was not asked for"))? = Some(comment(line)?);
     }
     Ok(found)

@@ -121,7 +121,8 @@ const AUDIENCES: &str = walk!(
 
 const SCRUB: &str = r"
 WITH items_scrubbed AS (
-    UPDATE items SET kind = NULL, foreign_id = NULL, repost_of = NULL, fingerprint = '\x00000000000000000000000000000000'
+    UPDATE items SET kind = NULL, foreign_id = NULL, repost_of = NULL, mentions = NULL,
+        fingerprint = '\x00000000000000000000000000000000'
     WHERE id = ANY($2) AND author = $1 AND body IS NULL
 ), audiences_gone AS (
     DELETE FROM audiences a USING items i WHERE a.item = ANY($2) AND i.id = a.item AND i.author = $1 AND i.body IS NULL

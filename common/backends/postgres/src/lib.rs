@@ -75,6 +75,7 @@ use feedgate_common::around::{
 use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
+use feedgate_common::feed::{Mentioned, mentioned_by};
 use feedgate_common::graph::Shield;
 use feedgate_common::ids::ListName;
 use feedgate_common::metrics::Registry;
@@ -589,11 +590,19 @@ impl Notifications for PostgresArchive {
         now: Millis,
     ) -> Result<Notified<std::result::Result<Commented, Uncommented>>> {
         let rules = self.rules.read().clone();
-        let names = match rules.comment.is_none() && rules.reply.is_none() {
-            true => None,
-            false => Some(self.names_of(writes.iter().filter_map(CommentWrite::author)).await?),
+        let Mentioned { numbers, authors } = match rules.mention {
+            Some(_) => mentioned_by(self, &writes).await?,
+            None => Mentioned::default(),
         };
-        let telling = names.as_ref().map(|names| (self.settings, &*rules, names));
+        let names = match [&rules.comment, &rules.reply, &rules.mention].into_iter().all(Option::is_none) {
+            true => None,
+            false => {
+                let mut names = self.names_of(writes.iter().filter_map(CommentWrite::author)).await?;
+                names.extend(authors);
+                Some(names)
+            }
+        };
+        let telling = names.as_ref().map(|names| (self.settings, &*rules, names, &numbers));
         let writes = &writes[..];
         self.pool.write(work!(|connection| comments::change_and_notify(connection, writes, now, telling))).await
     }

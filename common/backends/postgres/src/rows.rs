@@ -4,7 +4,7 @@
 
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::Shields;
-use feedgate_common::{DisplayKey, FeedId, ItemId, Op, UserNo};
+use feedgate_common::{DisplayKey, FeedId, ItemId, Op, UserId, UserNo, mentions};
 use sqlx::Error;
 
 use crate::fault::corrupt;
@@ -78,6 +78,11 @@ pub(crate) fn class_of(column: i16) -> Result<Class, Error> {
 
 pub(crate) fn shields_of(column: i16) -> Result<Shields, Error> {
     u8::try_from(column).map(Shields).map_err(|_| corrupt("shields beyond a byte"))
+}
+
+/// The users whom an item or a comment mentions, from the text that is stored of them.
+pub(crate) fn mentions_of(column: Option<&str>) -> Result<Vec<UserId>, Error> {
+    mentions::read(column).ok_or_else(|| corrupt(format_args!("{column:?} where a list of users stands")))
 }
 
 #[cfg(test)]

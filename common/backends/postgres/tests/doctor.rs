@@ -29,7 +29,7 @@ async fn used(url: &str) {
     let block = Write::Shield { user: user("eve"), other: user("ann"), shield: Shield::Block, up: true };
     let writes = vec![Write::Publish(item(1)), Write::Publish(item(2)), follow("bob", "ann"), follow("cid", "ann")];
     let body = || Some(Body::parse(r#"{"text":"edited"}"#.to_owned()).unwrap());
-    let edit = Write::Edit { item: ItemId(1), body: body(), rank: None, if_version: None };
+    let edit = Write::Edit { item: ItemId(1), body: body(), rank: None, mentions: None, if_version: None };
     let more = vec![edit, Write::Delete { item: ItemId(2), if_version: None }, Write::Publish(direct), block];
     for written in archive.write([writes, more].concat(), NOW).await.unwrap() {
         assert!(!matches!(written.unwrap(), Written::Published { fresh: false, .. }));
@@ -38,7 +38,7 @@ async fn used(url: &str) {
     let (item, kind) = (ItemId(1), "like".parse().unwrap());
     archive.react(&[Reaction { item, kind, user: bob, at: NOW }]).await.unwrap();
     let body = Body::parse("{}".to_owned()).unwrap();
-    let new = NewComment { item, author: bob, reply_to: None, body, id: None, key: None, past: None };
+    let new = NewComment { item, author: bob, reply_to: None, body, id: None, key: None, past: None, mentions: vec![] };
     archive.comment(vec![CommentWrite::Make(new)], NOW).await.unwrap();
     let device = PushDevice {
         device: "d".parse().unwrap(),

@@ -139,7 +139,7 @@ async fn nobody_gets_an_old_item_after_an_edit_through_another_node_was_answered
         .collect();
     for version in 2..=edits {
         let body = Body::parse(format!("{{\"text\":\"{version}\"}}")).unwrap();
-        let edit = Write::Edit { item, body: Some(body), rank: None, if_version: None };
+        let edit = Write::Edit { item, body: Some(body), rank: None, mentions: None, if_version: None };
         assert!(
             matches!(other.write(vec![edit], NOW).await.unwrap()[0], Ok(Written::Edited { version: v, .. }) if v == version)
         );

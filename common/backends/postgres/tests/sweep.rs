@@ -26,7 +26,16 @@ async fn s1_s3_reactions_and_comments_of_a_deleted_item_are_removed_behind_later
         let liked = [Reaction { item, kind: "like".parse().unwrap(), user: reader, at: NOW }];
         assert_eq!(archive.react(&liked).await.unwrap(), [Ok(true)]);
         let body = Body::parse("1".to_owned()).unwrap();
-        let comment = NewComment { item, author: reader, reply_to: None, body, id: None, key: None, past: None };
+        let comment = NewComment {
+            item,
+            author: reader,
+            reply_to: None,
+            body,
+            id: None,
+            key: None,
+            past: None,
+            mentions: vec![],
+        };
         assert!(archive.comment(vec![CommentWrite::Make(comment)], NOW).await.unwrap()[0].is_ok());
         items.push(item);
     }

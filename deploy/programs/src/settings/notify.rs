@@ -23,24 +23,28 @@ pub(crate) struct Notify {
     pub(crate) request: CompactString,
     /// Tells a user that a request to follow was accepted.
     pub(crate) accept: CompactString,
+    /// Tells a user of items and comments that mention it.
+    pub(crate) mention: CompactString,
     /// The sorts of which those that were not seen become one line.
     pub(crate) grouped: Vec<CompactString>,
 }
 
 impl Default for Notify {
     fn default() -> Self {
-        let [reaction, comment, reply, repost, follow, request, accept] = [const { CompactString::const_new("") }; 7];
+        let [reaction, comment, reply, repost, follow, request, accept, mention] =
+            [const { CompactString::const_new("") }; 8];
         // These say who did it, and nothing that a reader would miss in a count.
         let grouped = ["reaction", "repost", "follow"].map(CompactString::from).to_vec();
-        Self { reaction, comment, reply, repost, follow, request, accept, grouped }
+        Self { reaction, comment, reply, repost, follow, request, accept, mention, grouped }
     }
 }
 
 impl Notify {
     fn kind(&self, sort: &str) -> Option<&CompactString> {
-        let Self { reaction, comment, reply, repost, follow, request, accept, .. } = self;
+        let Self { reaction, comment, reply, repost, follow, request, accept, mention, .. } = self;
         let place = SORTS.iter().position(|known| *known == sort)?;
-        Some([reaction, comment, reply, repost, follow, request, accept][place]).filter(|kind| !kind.is_empty())
+        let kinds = [reaction, comment, reply, repost, follow, request, accept, mention];
+        Some(kinds[place]).filter(|kind| !kind.is_empty())
     }
 
     /// What is wrong with each value, with what would be right.

@@ -30,16 +30,16 @@ use super::query::{ItemRef, NoQuery, Query, Segment, Segments};
 use super::writer::Writer;
 use crate::around::CommentJson;
 use crate::clock;
-use crate::limits::budget::CARD_MAX;
+use crate::limits::budget::{CARD_MAX, NAMES_MAX};
 
 const LIST_DEFAULT: usize = 20;
 const LIST_MAX: usize = 100;
 
 /// The most bytes of a request: the body, and room for spaces and names.
-const REQUEST_MAX: usize = COMMENT_MAX_BYTES + 4 * 1024;
+const REQUEST_MAX: usize = COMMENT_MAX_BYTES + 4 * 1024 + NAMES_MAX;
 
 /// The most bytes that a comment takes in memory, as it was read and as JSON together.
-const LINE_MAX: usize = 2 * COMMENT_MAX_BYTES + 1024;
+const LINE_MAX: usize = 2 * (COMMENT_MAX_BYTES + NAMES_MAX) + 1024;
 
 /// The answer to a comment that was written.
 #[derive(Serialize)]
@@ -63,7 +63,7 @@ struct List<'a> {
     people: Cards,
 }
 
-/// Answers `POST /v1/items/{id}/comments` with `{author?, body, reply_to?, id?}`.
+/// Answers `POST /v1/items/{id}/comments` with `{author?, body, reply_to?, id?, mentions?}`.
 pub(super) async fn make(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(feeds): State<Arc<Feeds>>,
@@ -85,14 +85,15 @@ pub(super) async fn make(
     if reader.is_some() && !sees(reader.as_ref(), &**archive, item).await? {
         return Err(missing(&which));
     }
-    let Asked { author, id, body, reply_to } = asked?;
+    let Asked { author, id, body, reply_to, mentions } = asked?;
     let author = intern(&**archive, &author).await?;
+    name_all(&**archive, &mentions).await?;
     if let (Some(_), Some(sibling)) = (&reader, reply_to)
         && is_hidden(&feeds, item, sibling, author).await?
     {
         return Err(Uncommented::NoSuchSibling(sibling).into());
     }
-    let new = NewComment { item, author, reply_to, body, id, key, past: None };
+    let new = NewComment { item, author, reply_to, body, id, key, past: None, mentions };
     let made = write(archive, &writer, CommentWrite::Make(new)).await?.map_err(|refused| told(refused, &which))?;
     let status = if made.changed { StatusCode::CREATED } else { StatusCode::OK };
     let id = made.place.id;
@@ -106,11 +107,12 @@ struct Asked {
     id: Option<ItemId>,
     body: Body,
     reply_to: Option<ItemId>,
+    mentions: Vec<UserId>,
 }
 
 /// Reads the request for a new comment, or says what is wrong with it.
 fn asked_for(caller: &Caller, payload: &Payload<REQUEST_MAX>) -> Result<Asked, Problem> {
-    let fields = payload.fields(&["author", "body", "reply_to", "id"])?;
+    let fields = payload.fields(&["author", "body", "reply_to", "id", "mentions"])?;
     let author = author(caller, &fields)?;
     let id = fields.get("id").map(|field| match caller.reader() {
         Some(_) => Err(field.refuse(
@@ -120,7 +122,26 @@ fn asked_for(caller: &Caller, payload: &Payload<REQUEST_MAX>) -> Result<Asked, P
     });
     let (id, body) = (id.transpose()?, body(&fields)?);
     let reply_to = fields.get("reply_to").map(|field| field.name()).transpose()?;
-    Ok(Asked { author, id, body, reply_to })
+    let mentions = mentions(caller.reader(), &fields)?.unwrap_or_default();
+    Ok(Asked { author, id, body, reply_to, mentions })
+}
+
+/// The users whom a comment mentions. Each of them is told, so a backend names them, and no device.
+fn mentions(reader: Option<&UserId>, fields: &Fields<'_>) -> Result<Option<Vec<UserId>>, Problem> {
+    match (fields.get("mentions"), reader) {
+        (Some(field), Some(_)) => {
+            Err(field.refuse("only an API key names whom a comment mentions; let your backend write the comment"))
+        }
+        _ => publish::mentions(fields),
+    }
+}
+
+/// Gives a number to each of these users who was never named, so that it can be told.
+async fn name_all(archive: &dyn Archive, users: &[UserId]) -> Result<(), Problem> {
+    if !users.is_empty() {
+        archive.intern(users).await?;
+    }
+    Ok(())
 }
 
 /// In whose name a comment is written: a reader's in the reader's own.
@@ -251,7 +272,7 @@ pub(super) async fn read(
     Ok((etag(found.version), permit.answer(&CommentJson::from(&found))).into_response())
 }
 
-/// Answers `PATCH /v1/items/{id}/comments/{comment}` with `{"body":…}`.
+/// Answers `PATCH /v1/items/{id}/comments/{comment}` with `{"body":…}`, and for a backend `"mentions"`.
 pub(super) async fn edit(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(feeds): State<Arc<Feeds>>,
@@ -262,12 +283,16 @@ pub(super) async fn edit(
     payload: Payload<REQUEST_MAX>,
 ) -> Result<Response, Problem> {
     let if_version = if_match(&headers)?;
-    let body = payload.fields(&["body"]).and_then(|fields| body(&fields));
     let (reader, archive) = (caller.reader().cloned(), feeds.archive());
+    let asked = payload.fields(&["body", "mentions"]).and_then(|fields| {
+        let mentions = mentions(reader.as_ref(), &fields)?;
+        Ok((body(&fields)?, mentions))
+    });
     let permit = caller.permit(LINE_MAX).await?;
     let (item, by) = who_asks(&**archive, &which, id, reader.as_ref()).await?;
-    let body = body?;
-    let edit = CommentWrite::Edit { item, id, by, body, if_version };
+    let (body, mentions) = asked?;
+    name_all(&**archive, mentions.as_deref().unwrap_or_default()).await?;
+    let edit = CommentWrite::Edit { item, id, by, body, mentions, if_version };
     carry_out(&feeds, &writer, &which, reader.as_ref(), edit, (id, by)).await?;
     let now = archive.comment_of(item, id, Onlooker::BACKEND).await?.ok_or(Uncommented::NoSuchComment(id))?;
     Ok((etag(now.version), permit.answer(&CommentJson::from(&now))).into_response())

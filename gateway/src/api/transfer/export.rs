@@ -404,10 +404,10 @@ async fn people(archive: &dyn Archive, after: UserNo, lines: &mut Lines) -> Resu
 async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, lines: &mut Lines) -> Result<Cursor> {
     let page = archive.comments(item, Onlooker::BACKEND, CommentOrder::Oldest, from, COMMENTS).await?;
     for comment in &page.comments {
-        let Comment { place, author, reply_to, version, body, .. } = comment;
+        let Comment { place, author, reply_to, version, body, mentions, .. } = comment;
         let (id, created_at, deleted) = (place.id, place.at, body.is_none());
         let (reply_to, version, body) = (*reply_to, *version, body.as_ref());
-        lines.put(&Out::Comment { id, item, author, created_at, reply_to, version, body, deleted });
+        lines.put(&Out::Comment { id, item, author, created_at, reply_to, version, body, mentions, deleted });
     }
     Ok(page.next.map_or(Cursor::Comments(Some(item)), |place| Cursor::Behind(item, place)))
 }

@@ -95,6 +95,7 @@ const ITEM: &[&str] = &[
     "kind",
     "foreign_id",
     "ref",
+    "mentions",
     "body",
     "published_at",
     "rank",
@@ -107,7 +108,8 @@ const ITEM: &[&str] = &[
 ];
 
 /// The fields of a comment.
-const COMMENT: &[&str] = &["type", "id", "item", "author", "body", "created_at", "reply_to", "version", "deleted"];
+const COMMENT: &[&str] =
+    &["type", "id", "item", "author", "body", "mentions", "created_at", "reply_to", "version", "deleted"];
 
 /// The fields of a member of a line of notifications.
 const MEMBER: &[&str] = &["type", "line", "seq", "item", "reader", "group", "kind", "actor", "key", "body"];
@@ -236,6 +238,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: publish::printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
         repost_of: fields.get("ref").map(|id| id.name()).transpose()?,
+        mentions: publish::mentions(fields)?.unwrap_or_default(),
         published_at: Some(published_at),
         rank: fields.get("rank").map(|rank| publish::rank(&rank)).transpose()?,
         audience,
@@ -268,6 +271,7 @@ fn comment(fields: &Fields<'_>) -> Result<Line, Problem> {
         id: Some(fields.required("id")?.name()?),
         key: None,
         past: Some(past),
+        mentions: publish::mentions(fields)?.unwrap_or_default(),
     };
     Ok(Line::Comment(fields.required("author")?.name()?, new))
 }
@@ -429,6 +433,8 @@ pub(super) enum Out<'a> {
         version: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
         body: Option<&'a Body>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        mentions: &'a [UserId],
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         deleted: bool,
     },
@@ -553,7 +559,7 @@ mod tests {
         let listed = Line::Listed { user: ann.clone(), list: list.clone(), member: bob.clone(), since: 5 };
         assert_eq!(read(&serde_json::to_string(&out).unwrap()).unwrap(), listed);
         let said = Body::parse("{\"a\" : 1}".to_owned()).unwrap();
-        for (body, reply_to) in [(Some(&said), Some(ItemId(9))), (None, None)] {
+        for (body, reply_to, mentions) in [(Some(&said), Some(ItemId(9)), &[ann.clone()][..]), (None, None, &[])] {
             let deleted = body.is_none();
             let out = Out::Comment {
                 id: ItemId(8),
@@ -563,12 +569,13 @@ mod tests {
                 reply_to,
                 version: 3,
                 body,
+                mentions,
                 deleted,
             };
             let Line::Comment(author, new) = read(&serde_json::to_string(&out).unwrap()).unwrap() else { panic!() };
             assert_eq!((author, new.item, new.id, new.reply_to), (bob.clone(), ItemId(7), Some(ItemId(8)), reply_to));
             assert_eq!(new.past, Some(PastComment { at: 5, version: 3, deleted }));
-            assert_eq!(new.body.get(), body.map_or("null", Body::get));
+            assert_eq!((new.body.get(), &new.mentions[..]), (body.map_or("null", Body::get), mentions));
         }
         assert_eq!(read(r#"{"type":"cursor","cursor":"1:2"}"#).unwrap(), Line::Cursor);
     }

@@ -158,7 +158,7 @@ impl Reader {
             }
             Trace::Comment { item, id, lives: true } => {
                 let Some(comment) = archive.comment_of(item, id, Onlooker::BACKEND).await? else { return Ok(()) };
-                let Comment { place, author, reply_to, version, body, .. } = &comment;
+                let Comment { place, author, reply_to, version, body, mentions, .. } = &comment;
                 let (reply_to, version, body) = (*reply_to, *version, body.as_ref());
                 lines.put(&Out::Comment {
                     id,
@@ -168,6 +168,7 @@ impl Reader {
                     reply_to,
                     version,
                     body,
+                    mentions,
                     deleted: false,
                 });
             }

@@ -18,7 +18,7 @@ fn item(text: &str) -> Write {
 }
 
 fn edit(if_version: Option<u32>) -> Write {
-    Write::Edit { item: ITEM, body: Some(body("new")), rank: None, if_version }
+    Write::Edit { item: ITEM, body: Some(body("new")), rank: None, mentions: None, if_version }
 }
 
 const DELETE: Write = Write::Delete { item: ITEM, if_version: None };

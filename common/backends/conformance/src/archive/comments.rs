@@ -18,7 +18,7 @@ use super::{
 use CommentOrder::{Newest, Oldest};
 
 fn comment(item: ItemId, author: UserNo, text: &str) -> NewComment {
-    NewComment { item, author, reply_to: None, body: body(text), id: None, key: None, past: None }
+    NewComment { item, author, reply_to: None, body: body(text), id: None, key: None, past: None, mentions: vec![] }
 }
 
 async fn change(archive: &dyn Archive, write: CommentWrite) -> Result<Commented, Uncommented> {
@@ -119,7 +119,7 @@ pub(super) async fn s3_a_comment_says_what_was_written_and_what_it_was_edited_to
     let read = archive.comment_of(item, reply, Onlooker::BACKEND).await.unwrap().unwrap();
     assert_eq!((read.reply_to, read.author_no), (Some(first.place.id), cid));
     let id = first.place.id;
-    let edit = |by, text, if_version| CommentWrite::Edit { item, id, by, body: body(text), if_version };
+    let edit = |by, text, if_version| CommentWrite::Edit { item, id, by, body: body(text), mentions: None, if_version };
     assert_eq!(change(archive, edit(Some(ann), "two", None)).await, Err(Uncommented::NotOwn(id)));
     assert_eq!(change(archive, edit(Some(bob), "two", Some(1))).await.unwrap().version, 2);
     let wrong = Uncommented::VersionMismatch { id, wanted: 1, now: 2 };

@@ -97,7 +97,16 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     assert_eq!(archive.addressed(rea, &[item]).await.unwrap(), [], "a block hides it");
     assert_eq!(archive.addressed(ben, &[item, ItemId(1)]).await.unwrap(), [item]);
     let edited = write(&*archive, edit(item, "new")).await;
-    assert_eq!(edited, Ok(Written::Edited { author: ann, version: 2, readers: readers.clone() }));
+    assert_eq!(
+        edited,
+        Ok(Written::Edited {
+            author: ann,
+            version: 2,
+            readers: readers.clone(),
+            mentions: feedgate_common::mentions::Remention::default(),
+            told: vec![]
+        })
+    );
     let feed = archive.feed_below(InboxKey::main(ben), Below::newest(10), 100).await.unwrap();
     assert_eq!(
         feed.iter().map(|add| (add.key.item, add.outbox_seq, add.generation)).collect::<Vec<_>>(),
@@ -107,7 +116,14 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
         let deleted = write(&*archive, delete(item)).await;
         assert_eq!(
             deleted,
-            Ok(Written::Deleted { author: ann, readers: readers.clone(), fresh, repost_of: None, told: vec![] })
+            Ok(Written::Deleted {
+                author: ann,
+                readers: readers.clone(),
+                fresh,
+                repost_of: None,
+                mentions: vec![],
+                told: vec![]
+            })
         );
     }
     for reader in [rea, ben] {
@@ -126,7 +142,15 @@ pub(super) async fn s11_a_move_reaches_whom_the_item_reached(archive: Arc<dyn Ar
     let (rea, ben) = (number(archive, "rea").await, number(archive, "ben").await);
     let mut sorted = readers.clone();
     sorted.sort_unstable();
-    let edited = |version| Ok(Written::Edited { author: ann, version, readers: sorted.clone() });
+    let edited = |version| {
+        Ok(Written::Edited {
+            author: ann,
+            version,
+            readers: sorted.clone(),
+            mentions: feedgate_common::mentions::Remention::default(),
+            told: vec![],
+        })
+    };
     assert_eq!(write(archive, move_to(item, 5)).await, edited(2));
     assert_eq!(archive.write(vec![move_to(item, 3), move_to(item, 4)], NOW).await.unwrap(), [edited(3), edited(4)]);
     let below = async |reader| {
@@ -141,8 +165,14 @@ pub(super) async fn s11_a_move_reaches_whom_the_item_reached(archive: Arc<dyn Ar
         assert_eq!(archive.addressed(reader, &[item]).await.unwrap(), [item]);
     }
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(item, sorted.clone())]);
-    let deleted =
-        Ok(Written::Deleted { author: ann, readers: sorted.clone(), fresh: true, repost_of: None, told: vec![] });
+    let deleted = Ok(Written::Deleted {
+        author: ann,
+        readers: sorted.clone(),
+        fresh: true,
+        repost_of: None,
+        mentions: vec![],
+        told: vec![],
+    });
     assert_eq!(write(archive, delete(item)).await, deleted);
     assert_eq!(below(rea).await, []);
 }

@@ -126,7 +126,7 @@ async fn populate(archive: &dyn Archive) -> World {
     archive.change_lists(lines.map(line).to_vec()).await.unwrap();
     let comment = |item, author, text, reply_to, key: Option<&str>| {
         let key = key.map(Into::into);
-        NewComment { item, author, reply_to, body: body(text), id: None, key, past: None }
+        NewComment { item, author, reply_to, body: body(text), id: None, key, past: None, mentions: vec![] }
     };
     let answered = say(archive, comment(of_bob, ann, "first", None, Some("c"))).await;
     say(archive, comment(of_bob, bob, "answer", Some(answered), None)).await;
@@ -347,7 +347,16 @@ pub(super) async fn an_erasure_goes_through_pages_of_any_length(archive: Arc<dyn
     archive.react(&of_bob.iter().map(like).collect::<Vec<_>>()).await.unwrap();
     let comment = |n: usize| {
         let (item, author) = (of_bob[n % 2], if n.is_multiple_of(3) { bob } else { ann });
-        let new = NewComment { item, author, reply_to: None, body: body("x"), id: None, key: None, past: None };
+        let new = NewComment {
+            item,
+            author,
+            reply_to: None,
+            body: body("x"),
+            id: None,
+            key: None,
+            past: None,
+            mentions: vec![],
+        };
         CommentWrite::Make(new)
     };
     archive.comment((0..3 * many).map(comment).collect(), NOW).await.unwrap();
@@ -382,6 +391,7 @@ pub(super) async fn what_lives_or_is_of_others_is_not_scrubbed(archive: Arc<dyn 
         id: None,
         key: Some("c".into()),
         past: None,
+        mentions: vec![],
     };
     assert_eq!(say(&*archive, retry).await, world.answered, "its key is known as before");
     let page = archive.traces(world.ann, Stage::ForeignIds, None).await.unwrap();

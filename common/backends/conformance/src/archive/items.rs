@@ -26,6 +26,7 @@ pub(super) async fn an_accepted_item_reads_back_as_it_was_published(archive: Arc
         kind: publish.kind,
         foreign_id: publish.foreign_id,
         repost_of: None,
+        mentions: vec![],
         body: publish.body,
         published_at: NOW - 5,
         rank: -7,
@@ -59,8 +60,26 @@ pub(super) async fn items_answer_in_the_order_asked(archive: Arc<dyn Archive>) {
 pub(super) async fn an_edit_gives_the_next_version(archive: Arc<dyn Archive>) {
     let (id, seq) = accept(&*archive, post("ann", "one"), NOW).await;
     let author = number(&*archive, "ann").await;
-    assert_eq!(write(&*archive, edit(id, "two")).await, Ok(Written::Edited { author, version: 2, readers: vec![] }));
-    assert_eq!(write(&*archive, edit(id, "three")).await, Ok(Written::Edited { author, version: 3, readers: vec![] }));
+    assert_eq!(
+        write(&*archive, edit(id, "two")).await,
+        Ok(Written::Edited {
+            author,
+            version: 2,
+            readers: vec![],
+            mentions: feedgate_common::mentions::Remention::default(),
+            told: vec![]
+        })
+    );
+    assert_eq!(
+        write(&*archive, edit(id, "three")).await,
+        Ok(Written::Edited {
+            author,
+            version: 3,
+            readers: vec![],
+            mentions: feedgate_common::mentions::Remention::default(),
+            told: vec![]
+        })
+    );
     let item = read(&*archive, id).await.expect("it lives");
     assert_eq!((item.version, &item.body, item.outbox_seq), (3, &body("three"), seq));
     assert_eq!(write(&*archive, edit(ItemId(1), "x")).await, Err(Refused::NoSuchItem(ItemId(1))));
@@ -74,12 +93,12 @@ pub(super) async fn a_deleted_item_is_gone_and_stays_gone(archive: Arc<dyn Archi
     assert!(read(&*archive, id).await.is_some());
     assert_eq!(
         write(&*archive, delete(id)).await,
-        Ok(Written::Deleted { author, readers: vec![], fresh: true, repost_of: None, told: vec![] })
+        Ok(Written::Deleted { author, readers: vec![], fresh: true, repost_of: None, mentions: vec![], told: vec![] })
     );
     assert_eq!(read(&*archive, id).await, None);
     assert_eq!(
         write(&*archive, delete(id)).await,
-        Ok(Written::Deleted { author, readers: vec![], fresh: false, repost_of: None, told: vec![] })
+        Ok(Written::Deleted { author, readers: vec![], fresh: false, repost_of: None, mentions: vec![], told: vec![] })
     );
     assert_eq!(write(&*archive, edit(id, "again")).await, Err(Refused::NoSuchItem(id)));
     assert_eq!(write(&*archive, delete(ItemId(1))).await, Err(Refused::NoSuchItem(ItemId(1))));
@@ -94,15 +113,25 @@ pub(super) async fn a_deleted_item_is_gone_and_stays_gone(archive: Arc<dyn Archi
 pub(super) async fn a_version_that_has_passed_is_refused(archive: Arc<dyn Archive>) {
     let (item, _) = accept(&*archive, post("ann", "one"), NOW).await;
     let author = number(&*archive, "ann").await;
-    let edit_if = |version| Write::Edit { item, body: Some(body("new")), rank: None, if_version: Some(version) };
+    let edit_if =
+        |version| Write::Edit { item, body: Some(body("new")), rank: None, mentions: None, if_version: Some(version) };
     let delete_if = |version| Write::Delete { item, if_version: Some(version) };
-    assert_eq!(write(&*archive, edit_if(1)).await, Ok(Written::Edited { author, version: 2, readers: vec![] }));
+    assert_eq!(
+        write(&*archive, edit_if(1)).await,
+        Ok(Written::Edited {
+            author,
+            version: 2,
+            readers: vec![],
+            mentions: feedgate_common::mentions::Remention::default(),
+            told: vec![]
+        })
+    );
     assert_eq!(write(&*archive, edit_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));
     assert_eq!(write(&*archive, delete_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));
     assert!(read(&*archive, item).await.is_some());
     assert_eq!(
         write(&*archive, delete_if(2)).await,
-        Ok(Written::Deleted { author, readers: vec![], fresh: true, repost_of: None, told: vec![] })
+        Ok(Written::Deleted { author, readers: vec![], fresh: true, repost_of: None, mentions: vec![], told: vec![] })
     );
 }
 

@@ -26,6 +26,7 @@ pub(super) async fn rules(archive: &dyn Archive) -> Rules {
         follow: way("followed", FeedId::MAIN),
         request: way("asked", FeedId::MAIN),
         accept: way("accepted", FeedId::MAIN),
+        mention: way("mentioned", FeedId::MAIN),
         visible: Visible::All,
     }
 }
@@ -48,7 +49,7 @@ pub(super) async fn react_at(
 }
 
 pub(super) fn comment(item: ItemId, author: UserNo, reply_to: Option<ItemId>) -> NewComment {
-    NewComment { item, author, reply_to, body: body("hi"), id: None, key: None, past: None }
+    NewComment { item, author, reply_to, body: body("hi"), id: None, key: None, past: None, mentions: vec![] }
 }
 
 pub(super) async fn say(archive: &dyn Archive, write: CommentWrite) -> (Commented, Vec<UserNo>) {

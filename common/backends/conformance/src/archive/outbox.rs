@@ -57,7 +57,15 @@ pub(super) async fn s11_a_new_rank_is_a_delete_and_an_add_by_the_items_own_route
     let (item, _) = accept(archive, publish.clone(), NOW).await;
     write(archive, classify("ann", Class::Push)).await.unwrap();
     let author = number(archive, "ann").await;
-    let edited = |version| Ok(Written::Edited { author, version, readers: vec![] });
+    let edited = |version| {
+        Ok(Written::Edited {
+            author,
+            version,
+            readers: vec![],
+            mentions: feedgate_common::mentions::Remention::default(),
+            told: vec![],
+        })
+    };
     assert_eq!(write(archive, move_to(item, 9)).await, edited(2));
     let records = archive.outbox(author, 0, 10).await.unwrap().records;
     assert!(records.iter().all(|record| record.route == Route::Pull), "as the item was accepted: {records:?}");
@@ -73,7 +81,7 @@ pub(super) async fn s11_a_new_rank_is_a_delete_and_an_add_by_the_items_own_route
     assert_eq!(archive.outbox(author, 0, 10).await.unwrap().head, 3);
 
     let Write::Edit { body, .. } = edit(item, "two") else { panic!("an edit") };
-    let both = Write::Edit { item, body: body.clone(), rank: Some(7), if_version: Some(2) };
+    let both = Write::Edit { item, body: body.clone(), rank: Some(7), mentions: None, if_version: Some(2) };
     assert_eq!(write(archive, both.clone()).await, edited(3));
     assert_eq!(write(archive, both).await, Err(Refused::VersionMismatch { item, version: 3 }));
     let now = read().await;

@@ -111,7 +111,13 @@ pub(super) async fn s11_a_ranking_changes_nothing_of_its_items(archive: Arc<dyn 
     rank(archive, picks, &[(letter, 1), (open, 2)]).await;
     assert_eq!(archive.addressed(picks.reader, &[letter, open]).await.unwrap(), []);
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(letter, vec![ben])]);
-    let edited = Ok(Written::Edited { author: ann, version: 2, readers: vec![ben] });
+    let edited = Ok(Written::Edited {
+        author: ann,
+        version: 2,
+        readers: vec![ben],
+        mentions: feedgate_common::mentions::Remention::default(),
+        told: vec![],
+    });
     assert_eq!(write(archive, edit(letter, "y")).await, edited);
     write(archive, move_to(letter, 50)).await.unwrap();
     write(archive, move_to(open, 60)).await.unwrap();

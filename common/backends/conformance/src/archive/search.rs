@@ -370,7 +370,7 @@ async fn s14_what_is_found_is_what_a_scan_finds(open: &impl AsyncFn(&str) -> Arc
             let item = ItemId(1 + chance.below(size) as u64);
             let change = match chance.below(2) {
                 0 => Write::Delete { item, if_version: None },
-                _ => Write::Edit { item, body: Some(body(&mut chance)), rank: None, if_version: None },
+                _ => Write::Edit { item, body: Some(body(&mut chance)), rank: None, mentions: None, if_version: None },
             };
             changes.insert(item, change);
         }

@@ -31,9 +31,9 @@ pub(super) async fn s13_the_bodies_that_an_item_had_are_kept_until_it_is_deleted
     assert_eq!(versions(&*archive, item).await, [version(1, "a", 1)]);
     write_at(&*archive, move_to(item, 5), NOW + 2).await.unwrap();
     assert_eq!(versions(&*archive, item).await.len(), 1, "a new rank replaces no body");
-    let refused = Write::Edit { item, body: Some(body("x")), rank: None, if_version: Some(1) };
+    let refused = Write::Edit { item, body: Some(body("x")), rank: None, mentions: None, if_version: Some(1) };
     write_at(&*archive, refused, NOW + 3).await.unwrap_err();
-    let both = Write::Edit { item, body: Some(body("c")), rank: Some(7), if_version: Some(3) };
+    let both = Write::Edit { item, body: Some(body("c")), rank: Some(7), mentions: None, if_version: Some(3) };
     write_at(&*archive, both, NOW + 4).await.unwrap();
     let wants = [version(3, "b", 4), version(1, "a", 1)];
     assert_eq!(versions(&*archive, item).await, wants, "the newest comes first");

@@ -3,11 +3,11 @@
 //! [`Rules`], follows right behind it.
 
 use feedgate_common::accept::{Ask, Refusal, Stop, announcements, decide, gather};
-use feedgate_common::archive::Write;
+use feedgate_common::archive::{Write, Written};
 use feedgate_common::error::Result;
 use feedgate_common::import::Import;
-use feedgate_common::notify::Rules;
-use feedgate_common::{ItemId, Millis, StoreError, UserNo};
+use feedgate_common::notify::{Known, Rules};
+use feedgate_common::{ItemId, Millis, StoreError, UserId, UserNo};
 
 use super::announcements::Log;
 use super::any::Any;
@@ -126,8 +126,18 @@ fn with_what_follows(ledger: &mut Ledger<'_, '_>, ask: &Ask, rules: &Rules) -> R
     ledger.marks = None;
     if let Ok(done) = &mut written {
         let author_of = |id| ledger.rows.items.get(&id).and_then(Option::as_ref).map(|row| row.author);
-        if let Some(follows) = rules.of_write(ask.write(), done, author_of) {
-            let told = tell(ledger, vec![follows], ask.now())?;
+        let number = |name: &UserId| ledger.rows.users.get(name).copied().flatten();
+        let editor = match done {
+            Written::Edited { author, mentions, .. } if !mentions.added.is_empty() => {
+                Some((*author, ledger.name(*author)?))
+            }
+            _ => None,
+        };
+        let name = |user| editor.clone().filter(|(author, _)| *author == user).map(|(_, name)| name);
+        let known = Known { author_of: &author_of, number: &number, name: &name };
+        let follows = rules.of_write(ask.write(), done, known);
+        if !follows.is_empty() {
+            let told = tell(ledger, follows, ask.now())?;
             done.add_told(&told.into_iter().map(|(_, reader)| reader).collect::<Vec<_>>());
         }
     }

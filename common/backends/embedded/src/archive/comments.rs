@@ -11,11 +11,13 @@ use feedgate_common::around::{
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
+use feedgate_common::mentions::text_of;
 use feedgate_common::{Body, ItemId, Millis, StoreError, UserNo};
 
 use super::EmbeddedArchive;
 use super::any::Any;
 use super::around_items::AroundItems;
+use super::hot::mentions_of;
 use super::tables::{self, CommentEnds, CommentIds, CommentKeys, Edges, Items, Life, TalkRow, Talks};
 use crate::codec::Short;
 use crate::request::Durability;
@@ -79,7 +81,7 @@ impl Comments for EmbeddedArchive {
             let Some(row) = row else { return Ok(page) };
             let ((_, at, id), row) = row?;
             let place = CommentPlace { at, id };
-            if let Some(comment) = self.seen(&view, place, row_of(item, at, row)?, eyes)? {
+            if let Some(comment) = self.seen(&view, place, row_of(item, place, row)?, eyes)? {
                 if page.comments.len() == limit {
                     page.next = last;
                     return Ok(page);
@@ -125,8 +127,8 @@ impl EmbeddedArchive {
             return Ok(None);
         }
         let author = self.users.learn_id(view, row.author)?;
-        let CommentRow { author: author_no, reply_to, version, body, .. } = row;
-        Ok(Some(Comment { place, author, author_no, reply_to, version, body }))
+        let CommentRow { author: author_no, reply_to, version, body, mentions, .. } = row;
+        Ok(Some(Comment { place, author, author_no, reply_to, version, body, mentions }))
     }
 }
 
@@ -202,13 +204,14 @@ fn store(tx: &mut Tx<'_>, rows: &CommentRows) {
         tx.put::<Talks>(item, &TalkRow { count, last: last.map(|place| (place.at, place.id)) });
     }
     for id in &rows.changed {
-        let CommentRow { item, at, author, reply_to, replies, version, body, key, fingerprint } =
+        let CommentRow { item, at, author, reply_to, replies, version, body, key, fingerprint, mentions } =
             rows.comments[id].clone();
         if let Some(key) = &key {
             tx.put::<CommentKeys>(&(item, author, key.clone()), id);
         }
         let body = body.map(|body| body.get().into());
-        let row = tables::CommentRow { author, reply_to, replies, version, fingerprint, key: key.map(Short), body };
+        let (key, mentions) = (key.map(Short), text_of(&mentions));
+        let row = tables::CommentRow { author, reply_to, replies, version, fingerprint, key, mentions, body };
         tx.put::<CommentIds>(id, &(item, at));
         tx.put::<tables::Comments>(&(item, at, *id), &row);
     }
@@ -217,14 +220,15 @@ fn store(tx: &mut Tx<'_>, rows: &CommentRows) {
 /// The comment with an id, whatever its item.
 fn comment(from: &impl Read, id: ItemId) -> Result<Option<CommentRow>> {
     let Some((item, at)) = from.get::<CommentIds>(&id)? else { return Ok(None) };
-    from.get::<tables::Comments>(&(item, at, id))?.map(|row| row_of(item, at, row)).transpose()
+    from.get::<tables::Comments>(&(item, at, id))?.map(|row| row_of(item, CommentPlace { at, id }, row)).transpose()
 }
 
-fn row_of(item: ItemId, at: Millis, row: tables::CommentRow) -> Result<CommentRow> {
-    let tables::CommentRow { author, reply_to, replies, version, fingerprint, key, body } = row;
+fn row_of(item: ItemId, CommentPlace { at, id }: CommentPlace, row: tables::CommentRow) -> Result<CommentRow> {
+    let tables::CommentRow { author, reply_to, replies, version, fingerprint, key, mentions, body } = row;
+    let mentions = mentions_of(mentions.as_deref(), id)?;
     let body = body.map(|body| Body::stored(body.into())).transpose().map_err(StoreError::corrupt)?;
     let key = key.map(|Short(key)| key);
-    Ok(CommentRow { item, at, author, reply_to, replies, version, body, key, fingerprint })
+    Ok(CommentRow { item, at, author, reply_to, replies, version, body, key, fingerprint, mentions })
 }
 
 /// An id that no comment and no item has: by the clock, with the first free number.
@@ -287,6 +291,7 @@ mod tests {
                 id: None,
                 key,
                 past: None,
+                mentions: vec![],
             })
         };
         let made = archive.comment((0..comments).map(new).collect(), 5).await.unwrap();

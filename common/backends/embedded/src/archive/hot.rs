@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use feedgate_common::error::Result;
-use feedgate_common::{Body, Item, ItemId, StoreError};
+use feedgate_common::{Body, Item, ItemId, StoreError, UserId, mentions};
 use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -43,7 +43,7 @@ struct ByBytes;
 
 impl Weighter<ItemId, Arc<Item>> for ByBytes {
     fn weight(&self, _id: &ItemId, item: &Arc<Item>) -> u64 {
-        ITEM_BYTES + item.body.get().len() as u64
+        ITEM_BYTES + item.bytes() as u64
     }
 }
 
@@ -102,9 +102,18 @@ impl HotItems {
     }
 }
 
+/// The users whom an item or a comment mentions, from the text that is stored of them.
+pub(super) fn mentions_of(text: Option<&str>, of: ItemId) -> Result<Vec<UserId>> {
+    mentions::read(text)
+        .ok_or_else(|| StoreError::corrupt(format_args!("{of} mentions {text:?}, which is no list of users")))
+}
+
 fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> {
     let Some(ItemRow { author, seq, published_at, life, .. }) = view.get::<Items>(&id)? else { return Ok(None) };
-    let Life::Living { version, rank, kind, foreign_id, repost_of, narrowed, body } = life else { return Ok(None) };
+    let Life::Living { version, rank, kind, foreign_id, repost_of, narrowed, mentions, body } = life else {
+        return Ok(None);
+    };
+    let mentions = mentions_of(mentions.as_deref(), id)?;
     let body = Body::stored(body).map_err(|error| StoreError::corrupt(format_args!("item {id}: {error}")))?;
     Ok(Some(Item {
         id,
@@ -113,6 +122,7 @@ fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> 
         kind,
         foreign_id,
         repost_of,
+        mentions,
         body,
         published_at,
         rank,
@@ -138,6 +148,7 @@ mod tests {
             kind: None,
             foreign_id: None,
             repost_of: None,
+            mentions: vec![],
             body: Body::parse("1".into()).unwrap(),
             published_at: 0,
             rank: 0,

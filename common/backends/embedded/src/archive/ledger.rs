@@ -114,6 +114,11 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         self.users.peek_no(self.tx, name)
     }
 
+    /// The name of a user; `Corrupt` if the number was never given.
+    pub(super) fn name(&self, user: UserNo) -> Result<UserId> {
+        self.users.peek_id(self.tx, user)
+    }
+
     /// The number of a user. A name that was never seen gets a new one.
     pub(super) fn intern(&mut self, name: &UserId) -> Result<UserNo> {
         if let Some(no) = self.known(name)? {

@@ -5,11 +5,13 @@ use feedgate_common::change::Class;
 use feedgate_common::error::Result;
 use feedgate_common::{ItemId, StoreError, UserNo};
 
+use super::hot::mentions_of;
 use super::ledger::Ledger;
 use super::lines;
 use super::own_posts;
 use super::tables::{
-    self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Privates, Recipients, Retries, Sights,
+    self, AddRow, Adds, Audiences, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Privates, Recipients, Retries,
+    Sights,
 };
 use crate::view::Read;
 
@@ -67,6 +69,10 @@ pub(super) fn one(ledger: &mut Ledger<'_, '_>, need: Need) -> Result<()> {
             let row = lines::line(ledger.tx, id, newest)?;
             ledger.rows.lines.insert(id, row);
         }
+        Need::Audience(item) => {
+            let readers = ledger.tx.get::<Audiences>(&item)?.map(|row| row.0);
+            ledger.rows.audiences.insert(item, readers.unwrap_or_default());
+        }
         Need::Sight(key) => {
             let seen = ledger.tx.get::<Sights>(&key)?;
             ledger.rows.sights.insert(key, seen.map(|seen| seen.until));
@@ -94,12 +100,26 @@ fn item(ledger: &mut Ledger<'_, '_>, id: ItemId) -> Result<()> {
             Some(add) => Door::Outbox(add.route),
             None => Door::Direct(recipients(ledger, id)?),
         };
-        let (version, rank, living, repost_of) = match row.life {
-            Life::Living { version, rank, repost_of, .. } => (version, rank, true, repost_of),
-            Life::Gone => (0, add.map_or(0, |add| add.key.rank), false, None),
+        let (version, rank, living, repost_of, mentions) = match row.life {
+            Life::Living { version, rank, repost_of, mentions, .. } => {
+                (version, rank, true, repost_of, mentions_of(mentions.as_deref(), id)?)
+            }
+            Life::Gone => (0, add.map_or(0, |add| add.key.rank), false, None, vec![]),
         };
         let tables::ItemRow { author, seq, published_at, fingerprint, feed, .. } = row;
-        item = Some(ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living, repost_of });
+        item = Some(ItemRow {
+            author,
+            seq,
+            published_at,
+            rank,
+            version,
+            feed,
+            door,
+            fingerprint,
+            living,
+            repost_of,
+            mentions,
+        });
         ended = add.and_then(|add| add.deleted_by);
     }
     ledger.rows.items.insert(id, item);

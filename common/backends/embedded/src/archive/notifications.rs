@@ -15,8 +15,9 @@ use compact_str::CompactString;
 use feedgate_common::archive::{Names, Notifications, Write};
 use feedgate_common::around::{CommentWrite, Commented, Reaction, Uncommented, Unreacted};
 use feedgate_common::error::Result;
+use feedgate_common::feed::{Mentioned, mentioned_by};
 use feedgate_common::notify::lines::{Line, Member};
-use feedgate_common::notify::{Notified, Rules};
+use feedgate_common::notify::{Known, Notified, Rules};
 use feedgate_common::{ItemId, Millis, StoreError, UserId, UserNo};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -94,8 +95,11 @@ impl Notifications for EmbeddedArchive {
         asked: Vec<CommentWrite>,
         now: Millis,
     ) -> Result<Notified<std::result::Result<Commented, Uncommented>>> {
-        let authors = asked.iter().filter_map(CommentWrite::author);
-        let names = self.names_of(authors).await?;
+        let tells = self.rules.load().mention.is_some();
+        let Mentioned { numbers, authors } =
+            if tells { mentioned_by(self, &asked).await? } else { Mentioned::default() };
+        let mut names = self.names_of(asked.iter().filter_map(CommentWrite::author)).await?;
+        names.extend(authors);
         let known = self.comments.clone();
         let op = move |tx: &mut Tx<'_>, shared: Shared<'_>| {
             known.any.set();
@@ -104,7 +108,9 @@ impl Notifications for EmbeddedArchive {
             for write in &asked {
                 let (answer, rows) = comments::apply(tx, write, now)?;
                 if let Ok(done) = &answer {
-                    writes.extend(shared.rules.of_comment(write, done, &rows, |no| names.get(&no).cloned()));
+                    let (number, name) = (|user: &UserId| numbers.get(user).copied(), |no| names.get(&no).cloned());
+                    let known = Known { author_of: &|_| None, number: &number, name: &name };
+                    writes.extend(shared.rules.of_comment(write, done, &rows, known));
                 }
                 answers.push(answer);
             }

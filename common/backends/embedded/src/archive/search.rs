@@ -496,8 +496,17 @@ mod tests {
         assert_eq!(rows(&archive), 3, "two words and the author");
         write(&archive, vec![item(2, "a a b"), item(3, "小明")]).await;
         assert_eq!(rows(&archive), 3 + 3 + 3);
-        write(&archive, vec![Write::Edit { item: ItemId(2), body: Some(body("b c d")), rank: None, if_version: None }])
-            .await;
+        write(
+            &archive,
+            vec![Write::Edit {
+                item: ItemId(2),
+                body: Some(body("b c d")),
+                rank: None,
+                mentions: None,
+                if_version: None,
+            }],
+        )
+        .await;
         assert_eq!(rows(&archive), 3 + 4 + 3);
         write(&archive, vec![Write::Delete { item: ItemId(3), if_version: None }]).await;
         assert_eq!(rows(&archive), 3 + 4);

@@ -8,9 +8,10 @@ use feedgate_common::archive::Publish;
 use feedgate_common::change::{Class, Record, Route};
 use feedgate_common::error::Result;
 use feedgate_common::graph::{Shield, listed_at};
+use feedgate_common::mentions::text_of;
 use feedgate_common::notify::is_notification;
 use feedgate_common::{
-    Body, DisplayKey, FeedId, Generation, InboxKey, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserNo,
+    Body, DisplayKey, FeedId, Generation, InboxKey, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserId, UserNo,
 };
 
 use super::comments;
@@ -42,7 +43,9 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
             Change::Make { id, item, publish } => make(ledger, *id, item, publish),
             Change::Repost { original, id, counts } => reposts::count(ledger.tx, *original, *id, *counts)?,
             Change::Narrow { id, readers } => ledger.tx.put::<Audiences>(id, &AudienceRow(readers.clone())),
-            Change::Edit { id, version, body, keeps } => edit(ledger, *id, *version, body, *keeps)?,
+            Change::Edit { id, version, body, mentions, keeps } => {
+                edit(ledger, *id, *version, (body, *mentions), *keeps)?;
+            }
             Change::Move { id, item, by } => move_to(ledger, *id, item, *by)?,
             Change::End { id, by } => end(ledger, *id, *by)?,
             Change::Remember { author, key, retry } => remember(ledger, (*author, (*key).clone()), retry)?,
@@ -134,6 +137,7 @@ fn make(ledger: &mut Ledger<'_, '_>, id: ItemId, item: &ItemRow, publish: &Publi
         foreign_id: publish.foreign_id.clone(),
         repost_of: publish.repost_of,
         narrowed: matches!(item.door, Door::Outbox(Route::Narrow)),
+        mentions: text_of(&item.mentions),
         body: publish.body.get().to_owned(),
     };
     let ItemRow { author, seq, published_at, fingerprint, feed, .. } = *item;
@@ -146,9 +150,15 @@ fn item(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<tables::ItemRow> {
     row.ok_or_else(|| StoreError::corrupt(format_args!("item {id} is to be changed and has no row")))
 }
 
-fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_version: u32, new_body: &Body, keeps: bool) -> Result<()> {
+fn edit(
+    ledger: &mut Ledger<'_, '_>,
+    id: ItemId,
+    new_version: u32,
+    (new_body, named): (&Body, Option<&[UserId]>),
+    keeps: bool,
+) -> Result<()> {
     let mut row = item(ledger, id)?;
-    if let Life::Living { version, body, .. } = &mut row.life {
+    if let Life::Living { version, mentions, body, .. } = &mut row.life {
         if let Some(indexing) = &ledger.indexing {
             indexing.edit(ledger.tx, (id, row.published_at), (body, new_body), ledger.marks.take())?;
         }
@@ -156,6 +166,9 @@ fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_version: u32, new_body: &Bo
             versions::keep(ledger.tx, (id, *version), body, ledger.now)?;
         }
         *version = new_version;
+        if let Some(named) = named {
+            *mentions = text_of(named);
+        }
         new_body.get().clone_into(body);
     }
     ledger.tx.put::<Items>(&id, &row);

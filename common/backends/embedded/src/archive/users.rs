@@ -13,6 +13,14 @@ use crate::view::{Read, Tx, View};
 /// How many pairs are remembered in each direction; about 100 bytes each.
 const REMEMBERED: usize = 100_000;
 
+fn stored_id(from: &impl Read, no: UserNo) -> Result<UserId> {
+    let text = from.get::<Users>(&no)?;
+    let text = text.ok_or_else(|| StoreError::corrupt(format_args!("user {} has no name", no.0)))?;
+    text.parse().map_err(|error| {
+        StoreError::corrupt(format_args!("the name {text:?} of user {}: {error}", no.0)).with_source(error)
+    })
+}
+
 /// Remembered pairs of names and numbers, in both directions.
 pub(super) struct KnownUsers {
     by_name: Cache<UserId, UserNo>,
@@ -44,13 +52,14 @@ impl KnownUsers {
         if let Some(name) = self.by_no.get(&no) {
             return Ok(name);
         }
-        let text = view.get::<Users>(&no)?;
-        let text = text.ok_or_else(|| StoreError::corrupt(format_args!("user {} has no name", no.0)))?;
-        let name: UserId = text.parse().map_err(|error| {
-            StoreError::corrupt(format_args!("the name {text:?} of user {}: {error}", no.0)).with_source(error)
-        })?;
+        let name = stored_id(view, no)?;
         self.by_no.insert(no, name.clone());
         Ok(name)
+    }
+
+    /// The name of a number as an operation sees it. It may not be durable yet, so it is not remembered.
+    pub(super) fn peek_id(&self, tx: &Tx<'_>, no: UserNo) -> Result<UserId> {
+        self.by_no.get(&no).map_or_else(|| stored_id(tx, no), Ok)
     }
 
     /// The number of a name as an operation sees it. It may not be durable yet, so it is not remembered.

@@ -40,7 +40,7 @@ async fn killed(dir: &Path) -> ItemId {
     let gone = Publish { id: Some(ItemId(2)), ..Publish::new(name("ann"), body()) };
     let follow = |reader| Write::Follow { reader: name(reader), author: name("ann") };
     let delete = Write::Delete { item: ItemId(2), if_version: None };
-    let edit = Write::Edit { item: ItemId(1), body: Some(body()), rank: None, if_version: None };
+    let edit = Write::Edit { item: ItemId(1), body: Some(body()), rank: None, mentions: None, if_version: None };
     let writes = vec![Write::Publish(keyed), Write::Publish(gone), follow("bob"), follow("cid"), delete, edit];
     archive.write(writes, 7).await.unwrap();
     let users = archive.intern(&[name("ann"), name("bob")]).await.unwrap();
@@ -48,7 +48,16 @@ async fn killed(dir: &Path) -> ItemId {
     archive.put_people(vec![(users[0], ann)], Known::Replaced).await.unwrap();
     let (item, kind) = (ItemId(1), "like".parse().unwrap());
     archive.react(&[Reaction { item, kind, user: users[1], at: 7 }]).await.unwrap();
-    let new = NewComment { item, author: users[1], reply_to: None, body: body(), id: None, key: None, past: None };
+    let new = NewComment {
+        item,
+        author: users[1],
+        reply_to: None,
+        body: body(),
+        id: None,
+        key: None,
+        past: None,
+        mentions: vec![],
+    };
     archive.comment(vec![CommentWrite::Make(new)], 7).await.unwrap();
     let device = PushDevice {
         device: "d".parse().unwrap(),

@@ -18,7 +18,7 @@ macro_rules! living {
     ($columns:literal, $joins:literal) => {
         concat!(
             "SELECT i.id, i.author, u.name, i.kind, i.foreign_id, i.body, i.published_at, i.rank, i.version, i.seq, ",
-            "i.route, i.repost_of",
+            "i.route, i.repost_of, i.mentions",
             $columns,
             " FROM items i JOIN users u ON u.no = i.author",
             $joins,
@@ -43,10 +43,11 @@ const ORIGINALS: &str = living!(
 
 const BY_FOREIGN_ID: &str = "SELECT id FROM items WHERE foreign_id = $1";
 
-type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64, i16, Option<i64>);
+type Row =
+    (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64, i16, Option<i64>, Option<String>);
 
 /// How many columns a [`Row`] has.
-const COLUMNS: usize = 12;
+const COLUMNS: usize = 13;
 
 /// The number that no user has.
 const NOBODY: i32 = -1;
@@ -83,7 +84,8 @@ pub(crate) async fn originals(
 }
 
 fn item(row: Row) -> sqlx::Result<Item> {
-    let (id, author_no, author, kind, foreign_id, body, published_at, rank, version, seq, route, repost_of) = row;
+    let (id, author_no, author, kind, foreign_id, body, published_at, rank, version, seq, route, repost_of, mentions) =
+        row;
     let id = rows::item_of(id);
     Ok(Item {
         id,
@@ -92,6 +94,7 @@ fn item(row: Row) -> sqlx::Result<Item> {
         kind: kind.map(Into::into),
         foreign_id: foreign_id.map(Into::into),
         repost_of: repost_of.map(rows::item_of),
+        mentions: rows::mentions_of(mentions.as_deref())?,
         body: Body::stored(body).map_err(|error| corrupt(format_args!("item {id}: {error}")))?,
         published_at,
         rank,

@@ -1,14 +1,15 @@
 //! Whom notifications may concern: whose rows have to be locked, and which rows a decision needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use compact_str::CompactString;
 use feedgate_common::accept::Ask;
 use feedgate_common::archive::{Answer, Audience, Publish, Write};
-use feedgate_common::notify::{Deed, Rules};
-use feedgate_common::{UserId, UserNo};
+use feedgate_common::notify::{Deed, Rules, Way};
+use feedgate_common::{ItemId, UserId, UserNo};
 use sqlx::PgConnection;
 
+use super::look::Mentioning;
 use super::{Numbers, lines, look};
 
 /// Whom some writes may concern, besides those whom they name.
@@ -20,13 +21,18 @@ pub(super) struct Concerned {
     pub(super) keys: BTreeSet<CompactString>,
     /// The groups of lines that deeds may join.
     pub(super) groups: BTreeSet<(UserNo, CompactString)>,
+    /// The items that those who are told must be able to see, each with its author.
+    pub(super) sights: BTreeMap<ItemId, UserNo>,
+    /// The names of the authors of items that are edited.
+    pub(super) names: HashMap<UserNo, UserId>,
     /// The readers of those that are there.
     told: BTreeSet<UserNo>,
 }
 
 impl Concerned {
     /// Finds whom the operations may concern. To be called before the transaction, since it must know whom to lock. What it
-    /// finds never changes: the author of an item, and the reader of a notification.
+    /// finds never changes: the author of an item, and the reader of a notification. The users whom an item mentions alone
+    /// may change until the item is locked; then the call [starts over](Self::covers).
     pub(super) async fn of(
         connection: &mut PgConnection,
         asks: &[Ask],
@@ -58,16 +64,22 @@ impl Concerned {
                     let group = rules.accept.as_ref().and_then(|way| way.group(None));
                     concerned.groups.extend(no(reader).zip(group));
                 }
-                Write::Publish(Publish { repost_of: Some(item), audience: Audience::Followers, author, .. })
-                    if rules.repost.is_some() =>
-                {
-                    reposts.push((*item, no(author)));
+                Write::Publish(Publish { repost_of, audience, author, mentions, .. }) => {
+                    if rules.mention.is_some() {
+                        concerned.pairs.extend(mentions.iter().filter_map(|user| no(user).zip(no(author))));
+                    }
+                    if let (Some(item), Audience::Followers, Some(_)) = (repost_of, audience, &rules.repost) {
+                        reposts.push((*item, no(author)));
+                    }
                 }
                 Write::Delete { item, .. } if rules.repost.is_some() => {
                     _ = concerned.keys.insert(Deed::Repost { item: *item, repost: *item }.key());
                 }
                 _ => {}
             }
+        }
+        if let Some(way) = &rules.mention {
+            concerned.find_mentions(connection, asks, no, way).await?;
         }
         let mut authors = look::authors(connection, reposts.iter().map(|(item, _)| *item)).await?;
         // An item of this call may be reposted by it.
@@ -82,6 +94,53 @@ impl Concerned {
         Ok(concerned)
     }
 
+    /// Finds whom edits and deletes concern of items that mention users, before or then. An item of this call may be
+    /// edited or deleted by it.
+    async fn find_mentions(
+        &mut self,
+        connection: &mut PgConnection,
+        asks: &[Ask],
+        no: impl Fn(&UserId) -> Option<UserNo>,
+        way: &Way,
+    ) -> sqlx::Result<()> {
+        let changed = |ask: &Ask| match ask.write() {
+            Write::Edit { item, mentions: Some(_), .. } | Write::Delete { item, .. } => Some(*item),
+            _ => None,
+        };
+        let ids: BTreeSet<ItemId> = asks.iter().filter_map(changed).collect();
+        let mut found = look::mentioning(connection, &Vec::from_iter(ids.clone())).await?;
+        let made = asks.iter().filter_map(Ask::published).filter_map(|publish| {
+            let (name, mentions) = (publish.author.clone(), publish.mentions.clone());
+            let item = publish.id.filter(|id| ids.contains(id))?;
+            Some(Mentioning { item, author: no(&publish.author)?, name, mentions })
+        });
+        found.extend(made);
+        for Mentioning { item, author, name, mentions } in found {
+            let named = asks.iter().flat_map(|ask| match ask.write() {
+                Write::Edit { item: edited, mentions: Some(mentions), .. } if *edited == item => &mentions[..],
+                _ => &[],
+            });
+            for user in named {
+                self.sights.insert(item, author);
+                self.names.insert(author, name.clone());
+                self.pairs.extend(no(user).map(|reader| (reader, author)));
+                self.groups.extend(no(user).zip(way.group(Some(item))));
+                self.keys.insert(Deed::Mention { item, comment: None, user }.key());
+            }
+            self.keys.extend(mentions.iter().map(|user| Deed::Mention { item, comment: None, user }.key()));
+        }
+        Ok(())
+    }
+
+    /// Whether all were found whom these writes concern. If not, an item was changed between the look and the lock.
+    pub(super) fn covers(&self, writes: &[(usize, Write)]) -> bool {
+        writes.iter().all(|(_, write)| match write {
+            Write::Notify(told) => self.pairs.contains(&(told.reader, told.actor)),
+            Write::Withdraw { key, .. } => self.keys.contains(key),
+            _ => true,
+        })
+    }
+
     /// Finds whom notifications concern that are to be decided.
     pub(super) async fn by(connection: &mut PgConnection, writes: &[Write]) -> sqlx::Result<Self> {
         let mut concerned = Self::default();
@@ -92,6 +151,8 @@ impl Concerned {
                     concerned.pairs.extend(told.mutual.then_some((told.actor, told.reader)));
                     concerned.keys.extend(told.publish.foreign_id.clone());
                     concerned.groups.extend(told.group.clone().map(|group| (told.reader, group)));
+                    concerned.sights.extend(told.sees);
+                    concerned.pairs.extend(told.sees.map(|(_, author)| (told.reader, author)));
                 }
                 Write::Withdraw { key, .. } => _ = concerned.keys.insert(key.clone()),
                 _ => {}

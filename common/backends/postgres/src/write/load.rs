@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use compact_str::CompactString;
-use feedgate_common::accept::{Ask, AuthorRow, EdgeRow, ItemRow, ReaderRow};
+use feedgate_common::accept::{Ask, AuthorRow, Door, EdgeRow, ItemRow, ReaderRow};
 use feedgate_common::archive::Write;
+use feedgate_common::change::Route;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::{InboxKey, ItemId, UserNo};
 use sqlx::PgConnection;
@@ -157,6 +158,7 @@ pub(super) async fn all(
         let ended = look::ended(connection, &places).await?;
         rows.ended.extend(ended.into_iter().map(|(id, by)| (id, Some(by))));
     }
+    load_reach(connection, batch, concerned).await?;
     load_sights(connection, batch, &concerned.keys).await
 }
 
@@ -175,18 +177,42 @@ pub(super) async fn notifications(
     let told = lines::told(&batch.rows);
     let keys: Vec<&str> = concerned.keys.iter().chain(&told.keys).map(CompactString::as_str).collect();
     batch.rows.foreign_ids.extend(keys.iter().map(|key| ((*key).into(), None)));
-    batch.rows.items.extend(told.items.iter().map(|id| (*id, None)));
-    for (id, foreign_id, item) in look::items(connection, &told.items, &keys).await? {
+    let items: Vec<ItemId> = told.items.iter().chain(concerned.sights.keys()).copied().collect();
+    batch.rows.items.extend(items.iter().map(|id| (*id, None)));
+    for (id, foreign_id, item) in look::items(connection, &items, &keys).await? {
         batch.rows.foreign_ids.extend(foreign_id.map(|key| (key, Some(id))));
         batch.rows.items.insert(id, Some(item));
     }
+    load_reach(connection, batch, concerned).await?;
     // One that was made since its readers were looked up, which only a backend or an import does.
-    let readers = batch.rows.items.values().flatten().flat_map(|row| row.door.readers());
+    let of_sight = |id: &ItemId| concerned.sights.contains_key(id);
+    let others = batch.rows.items.iter().filter(|(id, _)| !of_sight(id)).filter_map(|(_, row)| row.as_ref());
+    let readers = others.flat_map(|row| row.door.readers());
     let late: BTreeSet<UserNo> = readers.copied().filter(|reader| !batch.rows.readers.contains_key(reader)).collect();
     if !late.is_empty() {
         lock_readers(connection, batch, &late).await?;
     }
     load_sights(connection, batch, &concerned.keys).await
+}
+
+/// Loads for whom the items are that those who are told must be able to see.
+async fn load_reach(connection: &mut PgConnection, batch: &mut Batch<'_>, concerned: &Concerned) -> sqlx::Result<()> {
+    let rows = &mut batch.rows;
+    let is_narrowed = |id: &ItemId| {
+        rows.items.get(id).and_then(Option::as_ref).is_some_and(|row| row.door == Door::Outbox(Route::Narrow))
+    };
+    let narrowed: Vec<ItemId> = concerned.sights.keys().copied().filter(is_narrowed).collect();
+    if !narrowed.is_empty() {
+        rows.audiences.extend(narrowed.iter().map(|id| (*id, vec![])));
+        rows.audiences.extend(look::audiences(connection, &narrowed).await?);
+    }
+    let authors: BTreeSet<UserNo> = concerned.sights.values().copied().collect();
+    let unknown: Vec<UserNo> = authors.into_iter().filter(|author| !rows.privates.contains_key(author)).collect();
+    if !unknown.is_empty() {
+        rows.privates.extend(unknown.iter().map(|author| (*author, false)));
+        rows.privates.extend(look::privates(connection, &unknown).await?.into_iter().map(|author| (author, true)));
+    }
+    Ok(())
 }
 
 async fn lock_authors(

@@ -7,17 +7,26 @@ use compact_str::CompactString;
 use feedgate_common::accept::{Ask, Door, ItemRow, RetryRow};
 use feedgate_common::archive::Write;
 use feedgate_common::import::Import;
-use feedgate_common::{ItemId, OutboxSeq, UserNo};
+use feedgate_common::{ItemId, OutboxSeq, UserId, UserNo};
 use sqlx::PgConnection;
 
 use crate::fault::corrupt;
 use crate::rows;
+use crate::users::user_id;
 
 const EDITED: &str = "
 SELECT i.author, d.reader FROM items i LEFT JOIN direct d ON i.route = 0 AND d.item = i.id AND d.op = 1 AND NOT d.ranked
 WHERE i.id = ANY($1)";
 
 const AUTHORS: &str = "SELECT id, author FROM items WHERE id = ANY($1)";
+
+const MENTIONING: &str = "
+SELECT i.id, i.author, u.name, i.mentions FROM items i JOIN users u ON u.no = i.author
+WHERE i.id = ANY($1) AND i.body IS NOT NULL";
+
+const AUDIENCES: &str = "SELECT item, readers FROM audiences WHERE item = ANY($1)";
+
+const PRIVATES: &str = "SELECT author FROM authors WHERE author = ANY($1) AND private";
 
 const ADDRESSEES: &str = "
 SELECT DISTINCT d.reader FROM items i JOIN direct d ON d.item = i.id AND d.op = 1 AND NOT d.ranked
@@ -32,7 +41,7 @@ macro_rules! items {
     ($column:literal, $array:literal) => {
         concat!(
             "SELECT id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, body IS NOT NULL,
-                    repost_of
+                    repost_of, mentions
              FROM items WHERE ",
             $column,
             " = ANY(",
@@ -93,6 +102,53 @@ pub(super) async fn authors(
     read.into_iter().map(|(id, author)| Ok((rows::item_of(id), rows::user_of(author)?))).collect()
 }
 
+/// An item that lives, as it concerns those whom it mentions.
+pub(super) struct Mentioning {
+    pub(super) item: ItemId,
+    pub(super) author: UserNo,
+    pub(super) name: UserId,
+    pub(super) mentions: Vec<UserId>,
+}
+
+/// Those of these items that live. Their mentions may change until they are locked.
+pub(super) async fn mentioning(connection: &mut PgConnection, items: &[ItemId]) -> sqlx::Result<Vec<Mentioning>> {
+    let ids: Vec<i64> = items.iter().copied().map(rows::item).collect();
+    if ids.is_empty() {
+        return Ok(vec![]);
+    }
+    let read: Vec<(i64, i32, String, Option<String>)> =
+        sqlx::query_as(MENTIONING).bind(ids).fetch_all(connection).await?;
+    let found = |(item, author, name, mentions): (i64, i32, String, Option<String>)| {
+        Ok(Mentioning {
+            item: rows::item_of(item),
+            author: rows::user_of(author)?,
+            name: user_id(&name)?,
+            mentions: rows::mentions_of(mentions.as_deref())?,
+        })
+    };
+    read.into_iter().map(found).collect()
+}
+
+/// The audiences of those of these items that are narrowed. They never change but by an erasure.
+pub(super) async fn audiences(
+    connection: &mut PgConnection,
+    items: &[ItemId],
+) -> sqlx::Result<Vec<(ItemId, Vec<UserNo>)>> {
+    let ids: Vec<i64> = items.iter().copied().map(rows::item).collect();
+    let read: Vec<(i64, Vec<i32>)> = sqlx::query_as(AUDIENCES).bind(ids).fetch_all(connection).await?;
+    let found = |(item, readers): (i64, Vec<i32>)| {
+        Ok((rows::item_of(item), readers.into_iter().map(rows::user_of).collect::<sqlx::Result<_>>()?))
+    };
+    read.into_iter().map(found).collect()
+}
+
+/// Those of these authors who are private.
+pub(super) async fn privates(connection: &mut PgConnection, authors: &[UserNo]) -> sqlx::Result<Vec<UserNo>> {
+    let authors: Vec<i32> = authors.iter().copied().map(rows::user).collect();
+    let read: Vec<i32> = sqlx::query_scalar(PRIVATES).bind(authors).fetch_all(connection).await?;
+    read.into_iter().map(rows::user_of).collect()
+}
+
 /// The readers to whom the living items with these foreign ids are addressed.
 pub(super) async fn addressees(
     connection: &mut PgConnection,
@@ -130,14 +186,27 @@ pub(super) async fn items(
     ids: &[ItemId],
     foreign_ids: &[&str],
 ) -> sqlx::Result<Vec<(ItemId, Option<CompactString>, ItemRow)>> {
-    type Row = (i64, i32, i64, i64, i64, i32, i16, i16, Vec<u8>, Option<String>, bool, Option<i64>);
+    type Row = (i64, i32, i64, i64, i64, i32, i16, i16, Vec<u8>, Option<String>, bool, Option<i64>, Option<String>);
     let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
     let read: Vec<Row> = sqlx::query_as(ITEMS).bind(ids).bind(foreign_ids).fetch_all(&mut *connection).await?;
     let direct: Vec<i64> = read.iter().filter(|row| row.7 == rows::DIRECT).map(|row| row.0).collect();
     let recipients = recipients(connection, &direct).await?;
     let item = |row: Row| {
-        let (id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, living, repost_of) =
-            row;
+        let (
+            id,
+            author,
+            seq,
+            published_at,
+            rank,
+            version,
+            feed,
+            route,
+            fingerprint,
+            foreign_id,
+            living,
+            repost_of,
+            named,
+        ) = row;
         let door = match route {
             rows::DIRECT => Door::Direct(recipients.get(&id).cloned().unwrap_or_default()),
             route => Door::Outbox(rows::route_of(route)?),
@@ -153,6 +222,7 @@ pub(super) async fn items(
             fingerprint: print_of(&fingerprint)?,
             living,
             repost_of: repost_of.map(rows::item_of),
+            mentions: if living { rows::mentions_of(named.as_deref())? } else { vec![] },
         };
         Ok((rows::item_of(id), foreign_id.map(Into::into), item))
     };

@@ -147,7 +147,10 @@ async fn carry_out(
     if answers.len() < asks.len() {
         return Ok(Err(needed));
     }
-    follows = notify::what_follows(&mut batch, asks, &answers, rules)?;
+    let Some(following) = notify::what_follows(&mut batch, asks, &answers, &concerned, rules)? else {
+        return Ok(Err(vec![]));
+    };
+    follows = following;
     for (nth, reader) in follows.take(&mut batch, settings.policy)? {
         answers[nth].iter_mut().for_each(|answer| answer.add_told(&[reader]));
     }

@@ -35,7 +35,8 @@ pub(super) async fn give(pool: &Pool, users: &Users, numbers: &mut Numbers, need
 fn may_be_refused(ask: &Ask) -> bool {
     match ask.write() {
         Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. } | Import::Member(_))
-        | Write::Answer { .. } => true,
+        | Write::Answer { .. }
+        | Write::Edit { .. } => true,
         Write::Follow { reader, author }
         | Write::Unfollow { reader, author }
         | Write::Import(
@@ -52,7 +53,9 @@ fn may_be_refused(ask: &Ask) -> bool {
 
 fn spoken_of(ask: &Ask) -> Vec<&UserId> {
     match ask.write() {
-        Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => named(publish).collect(),
+        Write::Publish(publish) => named(publish).chain(&publish.mentions).collect(),
+        // Nobody is told of what is imported.
+        Write::Import(Import::Item { publish, .. }) => named(publish).collect(),
         Write::Follow { reader: one, author: other }
         | Write::Import(
             Import::Follow { reader: one, author: other, .. }
@@ -70,7 +73,8 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
             vec![author]
         }
         Write::Import(Import::Member(member)) => vec![&member.reader, &member.actor],
-        Write::Edit { .. } | Write::Delete { .. } | Write::Import(Import::Delete { .. }) => vec![],
+        Write::Edit { mentions, .. } => mentions.iter().flatten().collect(),
+        Write::Delete { .. } | Write::Import(Import::Delete { .. }) => vec![],
         // They follow from other writes, and hold numbers.
         Write::Notify(_) | Write::Withdraw { .. } | Write::Line(_) => vec![],
     }

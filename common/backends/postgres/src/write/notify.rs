@@ -14,8 +14,8 @@ use compact_str::CompactString;
 use feedgate_common::accept::{Ask, Policy, Refusal, Rows, Stop, gather};
 use feedgate_common::archive::{Publish, Write};
 use feedgate_common::notify::lines::Then;
-use feedgate_common::notify::{Notification, Rules};
-use feedgate_common::{InboxKey, Millis, UserNo};
+use feedgate_common::notify::{Known, Notification, Rules};
+use feedgate_common::{InboxKey, Millis, UserId, UserNo};
 use sqlx::PgConnection;
 
 use super::batch::{Batch, DrawnIds};
@@ -76,25 +76,33 @@ fn failed(stop: Stop) -> sqlx::Error {
     }
 }
 
-/// What follows from writes that are decided.
+/// What follows from writes that are decided; `None` if somebody whom they concern was not locked, so that the call has
+/// to start over.
 pub(super) fn what_follows(
     batch: &mut Batch<'_>,
     asks: &[Ask],
     answers: &[Refusal],
+    concerned: &Concerned,
     rules: &Rules,
-) -> sqlx::Result<Follows> {
+) -> sqlx::Result<Option<Follows>> {
     if rules.is_empty() {
-        return Ok(Follows::default());
+        return Ok(Some(Follows::default()));
     }
-    let items = &batch.rows.items;
+    let (items, users) = (&batch.rows.items, &batch.rows.users);
     let author_of = |id| items.get(&id).and_then(Option::as_ref).map(|row| row.author);
-    let follows =
-        asks.iter().zip(answers).enumerate().filter_map(|(nth, (ask, answer))| {
-            Some((nth, rules.of_write(ask.write(), answer.as_ref().ok()?, author_of)?))
-        });
-    let follows: Vec<(usize, Write)> = follows.collect();
+    let number = |name: &UserId| users.get(name).copied().flatten();
+    let name = |user| concerned.names.get(&user).cloned();
+    let known = Known { author_of: &author_of, number: &number, name: &name };
+    let mut follows: Vec<(usize, Write)> = vec![];
+    for (nth, (ask, answer)) in asks.iter().zip(answers).enumerate() {
+        let Ok(written) = answer else { continue };
+        follows.extend(rules.of_write(ask.write(), written, known).into_iter().map(|write| (nth, write)));
+    }
+    if !concerned.covers(&follows) {
+        return Ok(None);
+    }
     let now = asks.iter().map(Ask::now).max().unwrap_or_default();
-    Follows::of(&mut batch.rows, follows, now)
+    Follows::of(&mut batch.rows, follows, now).map(Some)
 }
 
 /// Completes rows for what is told. A repost of this call is told of for the first time, so nothing has its key; and nobody

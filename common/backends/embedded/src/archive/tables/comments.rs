@@ -4,7 +4,7 @@ use compact_str::CompactString;
 use feedgate_common::{ItemId, Millis, UserNo};
 
 use super::{fields, table};
-use crate::codec::Short;
+use crate::codec::{Code, Short};
 
 table! {
     /// Of each living item to which anybody ever wrote a comment: what its comments have in common.
@@ -49,11 +49,50 @@ pub(crate) struct CommentRow {
     pub(crate) version: u32,
     pub(crate) fingerprint: [u8; 16],
     pub(crate) key: Option<Short>,
+    /// The users whom it mentions, as one [text](feedgate_common::mentions::text_of).
+    pub(crate) mentions: Option<CompactString>,
     /// JSON, as it came; `None` if the comment was deleted.
     pub(crate) body: Option<CompactString>,
 }
 
-fields!(CommentRow { author, reply_to, replies, version, fingerprint, key, body });
+/// What stands before the body: of a deleted comment nothing follows. The first two are those of stores from before there
+/// were mentions.
+const DELETED: u8 = 0;
+const BODY: u8 = 1;
+const MENTIONS_AND_BODY: u8 = 2;
+
+impl Code for CommentRow {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { author, reply_to, replies, version, fingerprint, key, mentions, body } = self;
+        (*author, *reply_to, *replies, *version).put(out);
+        fingerprint.put(out);
+        key.put(out);
+        match (body, mentions) {
+            (None, _) => out.push(DELETED),
+            (Some(body), None) => {
+                out.push(BODY);
+                body.put(out);
+            }
+            (Some(body), Some(mentions)) => {
+                out.push(MENTIONS_AND_BODY);
+                Short(mentions.clone()).put(out);
+                body.put(out);
+            }
+        }
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let (author, reply_to, replies, version) = Code::take(from)?;
+        let (fingerprint, key) = (Code::take(from)?, Code::take(from)?);
+        let (mentions, body) = match u8::take(from)? {
+            DELETED => (None, None),
+            BODY => (None, Some(Code::take(from)?)),
+            MENTIONS_AND_BODY => (Some(Short::take(from)?.0), Some(Code::take(from)?)),
+            _ => return None,
+        };
+        Some(Self { author, reply_to, replies, version, fingerprint, key, mentions, body })
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -73,10 +112,12 @@ mod tests {
             version: 4,
             fingerprint: [7; 16],
             key: Some(Short("k".into())),
+            mentions: None,
             body: Some("{\"a\" : 1}".into()),
         };
         let deleted = CommentRow { reply_to: None, key: None, body: None, ..row.clone() };
-        for row in [row, deleted] {
+        let mentioning = CommentRow { mentions: Some("ann bob".into()), ..row.clone() };
+        for row in [row, deleted, mentioning] {
             assert_eq!(value_of(&bytes_of(&row)), Some(row));
         }
     }

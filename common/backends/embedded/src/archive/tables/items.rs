@@ -52,6 +52,8 @@ pub(crate) enum Life {
         foreign_id: Option<CompactString>,
         repost_of: Option<ItemId>,
         narrowed: bool,
+        /// The users whom it mentions, as one [text](feedgate_common::mentions::text_of).
+        mentions: Option<CompactString>,
         body: String,
     },
 }
@@ -68,16 +70,21 @@ const REPOST: u8 = 2;
 /// What is added to the first byte of a living item that is for its audience alone.
 const NARROWED: u8 = 2;
 
+/// What is added to the first byte of a living item that mentions users. Stores from before there were mentions have no
+/// such row.
+const MENTIONING: u8 = 4;
+
 impl Code for Life {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self::Living { version, rank, kind, foreign_id, repost_of, narrowed, body } = self else {
+        let Self::Living { version, rank, kind, foreign_id, repost_of, narrowed, mentions, body } = self else {
             return out.push(GONE);
         };
         let narrowed = if *narrowed { NARROWED } else { 0 };
+        let mentioning = if mentions.is_some() { MENTIONING } else { 0 };
         match repost_of {
-            None => out.push(LIVING + narrowed),
+            None => out.push(LIVING + narrowed + mentioning),
             Some(original) => {
-                out.push(REPOST + narrowed);
+                out.push(REPOST + narrowed + mentioning);
                 original.put(out);
             }
         }
@@ -85,13 +92,18 @@ impl Code for Life {
         rank.put(out);
         kind.clone().map(Short).put(out);
         foreign_id.clone().map(Short).put(out);
+        if let Some(mentions) = mentions {
+            Short(mentions.clone()).put(out);
+        }
         out.extend_from_slice(body.as_bytes());
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
         const NARROWED_ITEM: u8 = LIVING + NARROWED;
         const NARROWED_REPOST: u8 = REPOST + NARROWED;
-        let (is_repost, narrowed) = match u8::take(from)? {
+        let first = u8::take(from)?;
+        let mentioning = first > MENTIONING;
+        let (is_repost, narrowed) = match if mentioning { first - MENTIONING } else { first } {
             GONE => return Some(Self::Gone),
             LIVING => (false, false),
             REPOST => (true, false),
@@ -107,6 +119,7 @@ impl Code for Life {
             foreign_id: short(from)?,
             repost_of,
             narrowed,
+            mentions: if mentioning { Some(Short::take(from)?.0) } else { None },
             body: String::from_utf8(std::mem::take(from).to_vec()).ok()?,
         })
     }
@@ -133,6 +146,7 @@ mod tests {
             kind in proptest::option::of(".{0,20}"),
             foreign_id in proptest::option::of(".{0,128}"),
             narrowed: bool,
+            mentions in proptest::option::of("[a-z ]{0,40}"),
             repost_of in proptest::option::of(any::<u64>().prop_map(ItemId)),
             body in ".{0,200}",
         ) {
@@ -143,6 +157,7 @@ mod tests {
                 foreign_id: foreign_id.map(Into::into),
                 repost_of,
                 narrowed,
+                mentions: mentions.map(Into::into),
                 body,
             };
             for life in [living, Life::Gone] {

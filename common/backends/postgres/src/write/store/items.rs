@@ -3,6 +3,7 @@
 use feedgate_common::ItemId;
 use feedgate_common::accept::{Door, ItemRow};
 use feedgate_common::change::Route;
+use feedgate_common::mentions::text_of;
 use sqlx::PgConnection;
 
 use super::column;
@@ -17,10 +18,10 @@ use crate::write::batch::{Batch, Made};
 const APPEND: &str = "
 WITH made AS (
     INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, kind, foreign_id, body, feed,
-                       repost_of)
+                       repost_of, mentions)
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[],
                          $7::smallint[], $8::bytea[], $9::text[], $10::text[], $11::text[], $12::smallint[],
-                         $32::bigint[])
+                         $32::bigint[], $34::text[])
 ),
 due AS (
     INSERT INTO search_due (subject, id)
@@ -50,7 +51,7 @@ const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = AN
 /// earlier bodies is left, and its reactions are still to be removed.
 const CHANGE_ITEMS: &str = "
 WITH n AS MATERIALIZED (
-    SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[]) AS n(id, version, body)
+    SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[]) AS n(id, version, body, mentions)
 ), ended AS (
     INSERT INTO reaction_ends (item, at)
     SELECT id, (extract(epoch FROM now()) * 1000)::bigint FROM n WHERE body IS NULL ORDER BY id
@@ -60,7 +61,7 @@ WITH n AS MATERIALIZED (
 ), due AS (
     INSERT INTO search_due (subject, id) SELECT 0, id FROM n WHERE EXISTS (SELECT FROM search_state)
 )
-UPDATE items i SET version = n.version, body = n.body FROM n WHERE i.id = n.id";
+UPDATE items i SET version = n.version, body = n.body, mentions = n.mentions FROM n WHERE i.id = n.id";
 
 /// Stores the places and versions of items that have another rank.
 const MOVE_ITEMS: &str = "
@@ -156,6 +157,7 @@ async fn append(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resul
         .bind(column(&pushed, |appended| appended.history))
         .bind(column(&made, |(.., made)| made.publish.repost_of.map(rows::item)))
         .bind(column(&pushed, |appended| appended.record.route as i16))
+        .bind(column(&made, |(_, row, _)| mentions(row)))
         .execute(connection)
         .await?;
     Ok(())
@@ -163,6 +165,11 @@ async fn append(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resul
 
 fn row<'b>(batch: &'b Batch<'_>, id: ItemId) -> Option<&'b ItemRow> {
     batch.rows.items.get(&id)?.as_ref()
+}
+
+/// The users whom the item mentions, as they are stored.
+fn mentions(item: &ItemRow) -> Option<String> {
+    text_of(&item.mentions).map(Into::into)
 }
 
 fn route(item: &ItemRow) -> i16 {
@@ -174,12 +181,12 @@ fn route(item: &ItemRow) -> i16 {
 
 /// Stores the new versions of items.
 async fn change_items(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
-    let edited: Vec<_> =
-        batch.edited.iter().filter_map(|(id, body)| Some((*id, row(batch, *id)?.version, *body))).collect();
+    let edited: Vec<_> = batch.edited.iter().filter_map(|(id, body)| Some((*id, row(batch, *id)?, *body))).collect();
     sqlx::query(CHANGE_ITEMS)
         .bind(column(&edited, |(id, ..)| rows::item(*id)))
-        .bind(column(&edited, |(_, version, _)| version.cast_signed()))
+        .bind(column(&edited, |(_, row, _)| row.version.cast_signed()))
         .bind(column(&edited, |(.., body)| *body))
+        .bind(column(&edited, |(_, row, _)| mentions(row)))
         .execute(connection)
         .await?;
     Ok(())
