@@ -22,10 +22,16 @@ async function delivers(t, cluster) {
   await phone.shows("the post", (items) => items.length === 1);
 }
 
+/** A fault of TLS ends a start at once, so no start waits for so long. */
+const NEVER_SECS = 120;
+
+/** A Redis that does not speak TLS may say nothing, and a start waits for it to the end. */
+const SILENT_SECS = 10;
+
 /** What a worker says that cannot start with these URLs and settings; it must not start. */
-async function refused(t, engines, urls, config = engines.config) {
+async function refused(t, engines, urls, { config = engines.config, waits = NEVER_SECS } = {}) {
   const file = engines.file("refused.toml");
-  const lines = Object.entries({ ...urls, wait_for_stores_secs: 4 }).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+  const lines = Object.entries({ ...urls, wait_for_stores_secs: waits }).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
   await writeFile(file, `${lines.join("\n")}\n${config}`);
   const worker = new Process([join(TOOLS, "bin", "timeline"), "--config", file, "--health-listen", "127.0.0.1:0"]);
   t.after(() => worker.kill());
@@ -60,7 +66,8 @@ test("a cluster lives on engines that speak TLS alone, and what is not right is 
   };
   for (const [setting, [url, sentence]] of Object.entries(untold)) {
     await t.test(`${STORES[setting]} without TLS`, async (t) => {
-      assert.match(await refused(t, engines, { ...right, [setting]: url }), sentence);
+      const waits = setting === "inbox_url" ? SILENT_SECS : NEVER_SECS;
+      assert.match(await refused(t, engines, { ...right, [setting]: url }, { waits }), sentence);
     });
   }
 });
@@ -95,10 +102,10 @@ test("each store is refused when its authority is another one, whatever the othe
   const without = { archive_url: `${archive_url}?sslmode=disable`, inbox_url, bus_url };
   for (const [setting, store] of Object.entries(STORES)) {
     const sentence = new RegExp(`\\(${setting} = .*no TLS with ${store}.*of an authority that is not trusted; name the right one in stores_tls\\.ca`);
-    assert.match(await refused(t, engines, { ...without, [setting]: right[setting] }, other), sentence);
+    assert.match(await refused(t, engines, { ...without, [setting]: right[setting] }, { config: other }), sentence);
     // Without a setting PostgreSQL's certificate is checked only if its URL says so.
     const checked = setting === "archive_url" ? `${right[setting]}?sslmode=verify-full` : right[setting];
-    assert.match(await refused(t, engines, { ...without, [setting]: checked }, ""), sentence, "the system does not know it either");
+    assert.match(await refused(t, engines, { ...without, [setting]: checked }, { config: "" }), sentence, "the system does not know it either");
   }
 });
 
@@ -107,12 +114,12 @@ test("engines that ask for a certificate get ours, and say so if there is none",
   const cluster = await Cluster.start(t, { engines, config: engines.config, gateways: 1, workers: 1 });
   await delivers(t, cluster);
   const none = `[stores_tls]\nca = ${JSON.stringify(engines.file("ca.pem"))}\n`;
-  assert.match(await refused(t, engines, cluster.urls, none), /PostgreSQL.*(certificate|stores_tls)/);
+  assert.match(await refused(t, engines, cluster.urls, { config: none }), /PostgreSQL.*(certificate|stores_tls)/);
   const trusted = cluster.urls.archive_url.replace("gate@", "feedgate@");
-  assert.match(await refused(t, engines, { ...cluster.urls, archive_url: trusted }, none), /no TLS with Redis: it asks for a certificate of ours; name one in stores_tls\.certificate/);
+  assert.match(await refused(t, engines, { ...cluster.urls, archive_url: trusted }, { config: none }), /no TLS with Redis: it asks for a certificate of ours; name one in stores_tls\.certificate/);
   const free = await Redis.start(t);
   const last = { ...cluster.urls, archive_url: trusted, inbox_url: free.url };
-  assert.match(await refused(t, engines, last, none), /no TLS with nats-server at \S+: it (asks for a certificate of ours|refused the handshake).*stores_tls\.certificate/);
+  assert.match(await refused(t, engines, last, { config: none }), /no TLS with nats-server at \S+: it (asks for a certificate of ours|refused the handshake).*stores_tls\.certificate/);
 });
 
 test("a file that cannot be used stops the start, and the message names it and its setting", async (t) => {
@@ -121,10 +128,10 @@ test("a file that cannot be used stops the start, and the message names it and i
   const [gone, empty] = [engines.file("gone.pem"), engines.file("empty.pem")];
   await writeFile(empty, "");
   const tls = (settings) => `[stores_tls]\n${Object.entries(settings).map(([key, path]) => `${key} = ${JSON.stringify(path)}\n`).join("")}`;
-  assert.match(await refused(t, engines, urls, tls({ ca: gone })), new RegExp(`stores_tls\\.ca: ${gone} cannot be read: No such file`));
-  assert.match(await refused(t, engines, urls, tls({ ca: empty })), new RegExp(`stores_tls\\.ca: ${empty} is not right: it holds no section "BEGIN CERTIFICATE"`));
+  assert.match(await refused(t, engines, urls, { config: tls({ ca: gone }) }), new RegExp(`stores_tls\\.ca: ${gone} cannot be read: No such file`));
+  assert.match(await refused(t, engines, urls, { config: tls({ ca: empty }) }), new RegExp(`stores_tls\\.ca: ${empty} is not right: it holds no section "BEGIN CERTIFICATE"`));
   const mixed = tls({ certificate: engines.file("client.pem"), key: engines.file("server.key") });
-  assert.match(await refused(t, engines, urls, mixed), /stores_tls\.certificate \S+client\.pem with stores_tls\.key \S+server\.key: /);
+  assert.match(await refused(t, engines, urls, { config: mixed }), /stores_tls\.certificate \S+client\.pem with stores_tls\.key \S+server\.key: /);
   const half = tls({ certificate: engines.file("client.pem") });
-  assert.match(await refused(t, engines, urls, half), /stores_tls\.key must name a file, because stores_tls\.certificate does/);
+  assert.match(await refused(t, engines, urls, { config: half }), /stores_tls\.key must name a file, because stores_tls\.certificate does/);
 });
