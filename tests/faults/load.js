@@ -2,8 +2,9 @@
 //
 //   authors  publish, edit, delete: one thing at a time each, asked again until it is answered. One is pushed, one pulled,
 //            one crosses the threshold as readers come and go, and of one the class changes. Some items are addressed
-//            to a few readers, followers or not; some are likes, which belong to a feed of their own. Now and then an
-//            author hides from a reader or blocks one, for a while
+//            to a few readers, followers or not; some are narrowed to the followers on a list, or to those not on it;
+//            some are likes, which belong to a feed of their own. Now and then an author hides from a reader or blocks
+//            one, for a while, or changes the list
 //   star     is of class everyone: every reader sees it, without a follow
 //   readers  follow and unfollow, mute and block, one edge at a time each
 //   phones   two devices a reader, the unmodified SDK in items mode: acknowledge, are put away, die and come back. The
@@ -22,6 +23,9 @@ const SIZES = { authors: 4, readers: 10, devices: 2 };
 
 /** The classes of authors, in turn; of "auto" the number of followers decides, "any" of them changes now and then. */
 const CLASSES = ["push", "auto", "pull", "any"];
+
+/** The list that each author has; its first reader is on it all the time. */
+const LIST = "near";
 
 const MAIN = "feed";
 const NAMES = [MAIN, ...Object.keys(FEEDS)];
@@ -59,6 +63,7 @@ export class Load {
     load.authors = names("author", authors);
     load.readers = names("reader", readers);
     await Promise.all([STAR, ...load.authors].map((author) => load.#classify(author)));
+    await Promise.all(load.authors.map((author) => load.#list(author, load.readers[0], true)));
     await Promise.all(load.readers.map((reader) => load.backend.follow(reader, random.pick(load.authors))));
     const seats = load.readers.flatMap((reader) => names("device", devices).map((device, i) => ({ reader, device, feeds: i === 0 ? NAMES : [MAIN] })));
     await Promise.all(seats.map((seat) => load.#open(seat)));
@@ -124,7 +129,9 @@ export class Load {
     const what = chance.between(0, 100);
     if (what < 3 && this.#classOf(author) === "any") await this.#classify(author, chance.pick(["push", "pull"]));
     else if (what < 6) await this.#shield(author, chance.pick(this.readers), ["hidden", "blocked"], chance);
-    else if (what < 66 || own.length === 0) await this.#publish(author, chance, { kind: this.#kind(chance) });
+    else if (what < 9) await this.#list(author, chance.pick(this.readers.slice(1)), chance.chance(60));
+    else if (what < 56 || own.length === 0) await this.#publish(author, chance, { kind: this.#kind(chance) });
+    else if (what < 66) await this.#publish(author, chance, { kind: this.#kind(chance), audience: chance.chance(50) ? { lists: [LIST] } : { except_lists: [LIST] } });
     else if (what < 75) await this.#publish(author, chance, { kind: this.#kind(chance), audience: { users: this.#someReaders(chance) } });
     else if (what < 90) {
       const { id } = chance.pick(own.slice(-20));
@@ -142,6 +149,12 @@ export class Load {
     const item = await this.backend.call("POST", "/v1/items", fields, { headers: { "idempotency-key": key } });
     this.published.push(item);
     return item;
+  }
+
+  /** Puts a reader on the author's list, or takes the reader off. */
+  async #list(author, member, on) {
+    const { results } = await this.backend.call("POST", "/v1/lists/batch", { ops: [{ op: on ? "add" : "remove", user: author, list: LIST, member }] });
+    if (results[0].status !== 200) throw new Error(`a list was not changed: ${JSON.stringify(results[0])}`);
   }
 
   /** One item in five is a like. */

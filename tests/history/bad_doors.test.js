@@ -105,6 +105,40 @@ breaks("I14", "an edit of what is addressed to the reader comes twice", ({ story
   story.append("ann", { op: "update", id: note });
 });
 
+// --- what is narrowed to an audience -------------------------------------------------------------
+
+/** A post for ann alone, of bob's two followers. */
+const narrowed = (story, options) => {
+  story.follow("eve", "bob");
+  story.list("bob", "near", ["ann"]);
+  return story.publish("bob", "for those who are near", { narrowed: { lists: ["near"] }, ...options });
+};
+breaks("I4", "a narrowed item does not come to whom it is for", ({ story }) => {
+  narrowed(story, { to: [] });
+});
+breaks("I5", "a narrowed item is pushed to another follower", ({ story }) => {
+  narrowed(story, { to: ["ann", "eve"] });
+});
+breaks("I5", "an item is pushed to a follower whom a list leaves out", ({ story }) => {
+  narrowed(story);
+  story.publish("bob", "for the others", { narrowed: { except_lists: ["near"] }, to: ["ann", "eve"] });
+});
+breaks("I5", "a later follow brings what was narrowed to others", ({ story }) => {
+  const id = narrowed(story);
+  story.unfollow("eve", "bob");
+  story.follow("eve", "bob");
+  story.append("eve", { op: "add", id });
+});
+breaks("I10", "the progress moves past a narrowed item of whom it is for", ({ story }) => {
+  narrowed(story, { to: [] });
+  story.publish("bob", "next");
+});
+breaks("I14", "a narrowed item overtakes one before it", ({ story }) => {
+  const late = narrowed(story, { to: [] });
+  story.publish("bob", "next");
+  story.append("ann", { op: "add", id: late });
+});
+
 // --- a named feed --------------------------------------------------------------------------------
 
 const LIKES = { feeds: { likes: ["like"] } };

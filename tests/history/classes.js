@@ -18,9 +18,10 @@ export class Classes {
     }
   }
 
-  /** The door that an item takes: "push", "pull", or "direct" if it is addressed; undefined if it is not certain. */
-  route({ author, readers, start, end }) {
+  /** The door that an item takes: "push", "pull", or "direct" if it is addressed; undefined if it is not certain. What is narrowed is pushed. */
+  route({ author, readers, narrowed, start, end }) {
     if (readers) return "direct";
+    if (narrowed) return "push";
     const possible = this.#classes.get(author)?.possible(start, end) ?? new Set(["auto"]);
     const routes = new Set([...possible].map((name) => this.#routeOf(name, author)));
     return routes.size === 1 ? [...routes][0] : undefined;

@@ -55,6 +55,11 @@ export class Edges {
     return bits.reduce(common, [{ from, to }]).length > 0;
   }
 
+  /** Whether the edge was certainly in effect all the while. */
+  surelyOn(reader, author, from, to) {
+    return Object.values(this.#edge(reader, author)).every((register) => !register.possible(from, to).has(false));
+  }
+
   /** Whether a block by either may have been up at some moment of [from, to]. */
   possiblyBlocked(reader, author, from, to) {
     return BLOCKS.some((bit) => this.#edge(reader, author)[bit].possible(from, to).has(false));

@@ -3,7 +3,8 @@
 // A feed holds what lives of what was addressed to its reader while neither blocked the other, and the living items of
 // authors whom the reader follows with no shield between them: those published since that is so, and of those before it
 // the ones among the author's newest `backfill` by outbox order that had not been deleted by then. An author whom
-// everyone follows brings nothing from before. Where the order of a follow, a publish and a delete is not certain, an
+// everyone follows brings nothing from before. An item that is narrowed counts among the newest, and is there only for
+// whom it is. Where the order of a follow, a publish and a delete is not certain, an
 // item *may* be there.
 //
 // Three more places compute what a feed holds; CONTRIBUTING.md lists them. This one is independent on purpose: it knows
@@ -32,11 +33,11 @@ export function followed(history, { reader, feed }, authors) {
     const all = history.items.of(author, feed);
     const newest = newestCounts(all, history.items.unseen(author, feed), since);
     for (const item of all) {
-      if (surelyDeleted(item)) continue;
+      if (surelyDeleted(item) || !history.audiences.mayHave(item, reader)) continue;
       const { least, most } = newest(item);
       if (!(item.end < since.earliest && least >= backfill)) may.set(item.id, item);
       const reached = item.start > since.latest || most < backfill;
-      if (isAccepted(item) && !maybeDeleted(item) && reached) must.set(item.id, item);
+      if (isAccepted(item) && !maybeDeleted(item) && reached && history.audiences.surelyHas(item, reader)) must.set(item.id, item);
     }
   }
   return { must, may };

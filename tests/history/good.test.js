@@ -279,6 +279,52 @@ test("to follow again, or to ask again what got no answer, changes nothing", () 
   assert.deepEqual([...must.keys()], ids);
 });
 
+test("what is narrowed is for those on its lists, and a later follow brings it to nobody else", () => {
+  const story = new Story({ backfill: 2 });
+  for (const reader of ["ann", "eve", "joe"]) story.follow(reader, "bob");
+  story.connect("ann", "ios");
+  story.list("bob", "near", ["ann", "joe"]);
+  const near = story.publish("bob", "for ann and joe", { narrowed: { lists: ["near"] } });
+  story.list("bob", "near", ["joe"], false);
+  story.publish("bob", "for eve and joe", { narrowed: { except_lists: ["near"] } });
+  story.edit(near);
+  for (const reader of ["eve", "joe"]) {
+    story.unfollow(reader, "bob");
+    story.follow(reader, "bob");
+  }
+  story.publish("bob", "for all");
+  story.lose("joe");
+  const history = story.finish();
+  isGood(history);
+  const seen = (reader) => expected(history, { reader, feed: "feed" }, ["bob"]).must.size;
+  assert.deepEqual(["ann", "eve", "joe"].map(seen), [2, 2, 3]);
+});
+
+test("what a pulled author narrows is pushed, and may overtake what is pulled", () => {
+  const story = new Story();
+  story.follow("ann", "bob");
+  story.classify("bob", "pull");
+  story.list("bob", "near", ["ann"]);
+  const pulled = story.publish("bob", "for all", { to: [] });
+  story.publish("bob", "for ann", { narrowed: { lists: ["near"] } });
+  story.append("ann", { op: "add", id: pulled });
+  isGood(story.finish());
+});
+
+test("who is put on a list beside a publish may see the item or not", () => {
+  for (const seen of [true, false]) {
+    const story = new Story();
+    for (const reader of ["ann", "eve"]) story.follow(reader, "bob");
+    story.list("bob", "near", ["eve"]);
+    const ops = [{ op: "add", user: "bob", list: "near", member: "ann" }];
+    story.call("POST", "/v1/lists/batch", { body: { ops } }, () => {
+      story.publish("bob", "beside", { narrowed: { lists: ["near"] }, to: seen ? ["ann", "eve"] : ["eve"] });
+      return [200, { results: [{ status: 200 }] }];
+    });
+    isGood(story.finish());
+  }
+});
+
 test("the command line prints each violation with its lines, and fails", () => {
   const story = new Story();
   story.follow("ann", "bob");

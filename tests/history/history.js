@@ -1,12 +1,13 @@
 // A recorded run, read and joined: what the invariants decide on.
 //
-//   lines ─▶ operations (HTTP) ─▶ items, edges, classes
+//   lines ─▶ operations (HTTP) ─▶ items, edges, audiences, classes
 //        └─▶ connections (WebSocket) ─▶ logs ─▶ final
 //
 // Nothing here judges; every piece keeps the numbers of the lines it came from.
 
 import { readFileSync } from "node:fs";
 
+import { Audiences } from "./audiences.js";
 import { Classes } from "./classes.js";
 import { connectionsOf } from "./connections.js";
 import { Edges } from "./edges.js";
@@ -30,6 +31,7 @@ export class History {
     this.connections = connectionsOf(this.lines);
     this.items = new Items(this.operations, this.run.feeds);
     this.edges = new Edges(this.operations);
+    this.audiences = new Audiences(this.operations, this.edges);
     this.logs = new Logs(this.connections, this.operations, this.items);
     this.#route(new Classes(this.operations, this.edges, this.run));
     this.final = new Final(this.lines, this.operations, this.drained);

@@ -2,7 +2,7 @@
 //
 // A publish with an idempotency key and all its retries are one item. One that never got an answer
 // may exist; it becomes known when a reader is shown an item of that author with that body. One that is
-// addressed to `readers` is in nobody's outbox, and has no `seq`. Its kind says which of its readers' feeds it is of.
+// addressed to `readers` is in nobody's outbox, and has no `seq`. One that is `narrowed` is for some followers alone. Its kind says which of its readers' feeds it is of.
 
 export class Items {
   #byId = new Map();
@@ -89,8 +89,8 @@ export class Items {
   #add(id, { author, feed, publishes }, done) {
     const start = Math.min(...publishes.map((publish) => publish.start));
     const lines = publishes.flatMap((publish) => publish.lines);
-    const { readers } = publishes[0];
-    const item = { id, author, feed, readers, seq: done?.answer.outbox_seq ?? undefined, start, end: done?.end ?? Infinity, lines, edits: [], deletes: [] };
+    const { readers, narrowed } = publishes[0];
+    const item = { id, author, feed, readers, narrowed, seq: done?.answer.outbox_seq ?? undefined, start, end: done?.end ?? Infinity, lines, edits: [], deletes: [] };
     if (!this.#byId.has(id)) this.#byId.set(id, item);
     return this.#byId.get(id);
   }

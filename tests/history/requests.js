@@ -28,7 +28,7 @@ export function operations(asked, answered) {
   const { pathname, searchParams } = new URL(asked.path, "http://feedgate");
   const query = Object.fromEntries(searchParams);
   const call = { query, start: asked.at, lines: [asked.n, ...(answered ? [answered.n] : [])], gateway: asked.gateway };
-  if (asked.method === "POST" && pathname === "/v1/items/batch") return batch(asked, answered, call);
+  if (asked.method === "POST" && pathname in BATCHES) return batch(asked, answered, call, BATCHES[pathname]);
   for (const [method, pattern, name] of ROUTES) {
     const match = method === asked.method && pattern.exec(pathname);
     if (match) return [{ ...call, ...name(asked, ...match.slice(1).map(decodeURIComponent), query), ...outcome(answered) }];
@@ -36,17 +36,23 @@ export function operations(asked, answered) {
   return [];
 }
 
-function batch(asked, answered, call) {
+const BATCHES = {
+  "/v1/items/batch": (op) => ({ ...publish(op), key: op.idempotency_key }),
+  "/v1/lists/batch": ({ op, user, list, member }) => ({ op: "list", user, list, member, on: op === "add" }),
+};
+
+function batch(asked, answered, call, name) {
   return asked.body.ops.map((op, i) => {
     const result = answered?.answer?.results?.[i];
     const own = result ? { ...answered, status: result.status, answer: result } : answered;
-    return { ...call, ...publish(op), key: op.idempotency_key, ...outcome(own) };
+    return { ...call, ...name(op), ...outcome(own) };
   });
 }
 
-/** `readers`: to whom it is addressed; undefined if it is for all followers. */
+/** `readers`: to whom it is addressed; undefined if it is for followers. `narrowed`: by which lists it is for some of these. */
 function publish({ author, body, kind, audience }) {
-  return { op: "publish", author, body, kind, readers: audience?.users && new Set(audience.users) };
+  const { users, lists = [], except_lists: except = [] } = audience ?? {};
+  return { op: "publish", author, body, kind, readers: users && new Set(users), narrowed: audience && !users ? { lists, except } : undefined };
 }
 
 function outcome(answered) {

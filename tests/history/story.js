@@ -15,13 +15,14 @@ const PAGE = 100;
 
 export class Story {
   lines = [];
-  items = new Map(); // id → {id, author, feed, readers, seq, body, rank, version, gone}
+  items = new Map(); // id → {id, author, feed, readers, set, seq, body, rank, version, gone}
   graph = new Graph();
   edges = this.graph.edges;
   logs = new Map(); // "reader feed" → {epoch, next, changes}
   phones = new Set();
   stored = new Map(); // "reader device" → {phone, position}
   #heads = new Map();
+  #lists = new Map(); // "user list" → Set of members
   #epochs = 0;
   #calls = 0;
   #connections = 0;
@@ -42,17 +43,18 @@ export class Story {
 
   // --- what backends do ------------------------------------------------------------------------
 
-  /** `effect: false`: answered, and not done. `answered: false`: done, and not answered. `readers`: whom it is addressed to. */
-  publish(author, text, { kind, key, id = String(1000 + this.items.size), effect = true, answered = true, readers, to = readers } = {}) {
+  /** `effect: false`: answered, and not done. `answered: false`: done, and not answered. `readers`: whom it is addressed to. `narrowed`: {lists, except_lists}. */
+  publish(author, text, { kind, key, id = String(1000 + this.items.size), effect = true, answered = true, readers, narrowed, to = readers } = {}) {
     const body = { text };
-    const audience = readers && { users: readers };
+    const audience = narrowed ?? (readers && { users: readers });
     const known = key && [...this.items.values()].find((item) => item.key === key);
     const answer = this.call("POST", "/v1/items", { body: { author, body, kind, audience }, key, answered }, () => {
       if (known) return [200, this.#accepted(known)];
       const seq = readers ? null : this.#next(author);
-      const item = { id, author, feed: this.#feedOf(kind), readers, seq, body, key, rank: Number(id), version: 1, gone: false };
+      const set = narrowed && this.#audience(author, seq, narrowed);
+      const item = { id, author, feed: this.#feedOf(kind), readers, set, seq, body, key, rank: Number(id), version: 1, gone: false };
       if (effect) this.items.set(id, item);
-      if (effect) for (const reader of to ?? this.#followers(author, seq)) this.append(reader, { op: "add", id });
+      if (effect) for (const reader of to ?? set ?? this.#followers(author, seq)) this.append(reader, { op: "add", id });
       return [201, this.#accepted(item)];
     });
     return answer?.id ?? id;
@@ -104,6 +106,15 @@ export class Story {
     this.call(up ? "PUT" : "DELETE", `/v1/users/${user}/${list}/${other}`, {}, () => {
       for (const { reader, author, change } of this.graph.shield(list, user, other, up)) this.#turn(reader, author, change, forget);
       return [204, null];
+    });
+  }
+
+  /** Puts users on a list of another one, or takes them off. */
+  list(user, list, members, on = true) {
+    const ops = members.map((member) => ({ op: on ? "add" : "remove", user, list, member }));
+    this.call("POST", "/v1/lists/batch", { body: { ops } }, () => {
+      for (const member of members) this.#lists.get(`${user} ${list}`)?.[on ? "add" : "delete"](member) ?? this.#lists.set(`${user} ${list}`, new Set([member]));
+      return [200, { results: ops.map(() => ({ status: 200 })) }];
     });
   }
 
@@ -298,7 +309,7 @@ export class Story {
   /** The items a reader is to see in all feeds, newest first. */
   #due(reader) {
     const authors = this.graph.seen(reader);
-    const isFor = ({ author, readers }) => (readers ? readers.includes(reader) : authors.includes(author));
+    const isFor = ({ author, readers, set }) => (readers ? readers.includes(reader) : authors.includes(author) && (set?.includes(reader) ?? true));
     return [...this.items.values()].filter((item) => !item.gone && isFor(item)).sort(newestFirst);
   }
 
@@ -339,6 +350,13 @@ export class Story {
     return this.#heads.get(author);
   }
 
+  /** The followers for whom a narrowed item is. */
+  #audience(author, seq, { lists = [], except_lists = [] }) {
+    const isOn = (reader) => (list) => this.#lists.get(`${author} ${list}`)?.has(reader);
+    const followers = this.#followers(author, seq).filter((reader) => lists.length === 0 || lists.some(isOn(reader)));
+    return followers.filter((reader) => !except_lists.some(isOn(reader)));
+  }
+
   #newest(author, feed) {
     return [...this.items.values()].filter((item) => item.author === author && item.feed === feed && !item.readers && !item.gone).slice(-this.#backfill);
   }
@@ -360,7 +378,7 @@ export class Story {
     const { was, is, known } = this.graph.turn(reader, author, this.#heads.get(author) ?? 0, change);
     if (is === was) return;
     if (known && tells) this.#forget(reader, author);
-    if (is) for (const feed of this.#names) for (const { id } of this.#newest(author, feed)) this.append(reader, { op: "add", id });
+    if (is) for (const feed of this.#names) for (const { id, set } of this.#newest(author, feed)) if (set?.includes(reader) ?? true) this.append(reader, { op: "add", id });
   }
 
   #followers(author, seq) {

@@ -3,7 +3,7 @@
 // Decides: an item that a push, a `changes` answer or a page showed had an author whom the reader may have
 // followed at some moment between its publish and that sight, or was addressed to the reader, and was shown in the
 // feed that its kind belongs to; in the end, only such items and those of authors whom the reader follows are
-// shown. A follow counts while no shield is up, and nothing is addressed through a block. Between an unfollow or a
+// shown. A follow counts while no shield is up, and nothing is addressed through a block. What is narrowed is shown to whom it may be for. Between an unfollow or a
 // shield and its `forget` older items may still show, so before the end only items published since are decided.
 
 import { inEffect } from "../expected.js";
@@ -26,7 +26,7 @@ export function decide(history, judge) {
   for (const inbox of final.inboxes()) inTheEnd(judge, history, inbox);
 }
 
-function mayBeSeen(judge, { edges }, { reader, feed }, { author, item, at, lines }) {
+function mayBeSeen(judge, { edges, audiences }, { reader, feed }, { author, item, at, lines }) {
   if (item === undefined) return; // nobody asked for it: I6
   const evidence = [...lines.slice(0, 2), ...item.lines, ...edges.changes(reader, author).flatMap((change) => change.lines)];
   const elsewhere = () => `${reader} was shown item ${item.id} of ${author} in ${feed}; its kind belongs to ${item.feed}`;
@@ -38,6 +38,8 @@ function mayBeSeen(judge, { edges }, { reader, feed }, { author, item, at, lines
     judge.holds(!edges.surelyBlocked(reader, author, item.start, item.end), evidence, blocked);
     return;
   }
+  const narrowed = () => `${reader} was shown item ${item.id} of ${author}, which is narrowed to others`;
+  judge.holds(audiences.mayHave(item, reader), evidence, narrowed);
   const why = () => `${reader} was shown item ${item.id} of ${author}, whom ${reader} did not follow, or not without a shield, since it was published`;
   judge.holds(edges.possiblyOn(reader, author, item.start, at), evidence, why);
 }

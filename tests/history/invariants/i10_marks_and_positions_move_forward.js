@@ -17,20 +17,20 @@ export function decide(history, judge) {
   for (const log of logs.all()) {
     if (log.changes.length >= run.keep) continue;
     for (const stretch of log.stretches()) {
-      for (const door of ["push", "pull"]) nothingIsPassedOver(judge, log, stretch, items, door);
+      for (const door of ["push", "pull"]) nothingIsPassedOver(judge, log, stretch, history, door);
     }
     for (const { author, changes } of log.direct()) nothingAddressedIsPassedOver(judge, log, author, changes, { items, edges });
   }
   positionsOnlyGrow(judge, history);
 }
 
-function nothingIsPassedOver(judge, { name, feed }, { author, changes }, items, door) {
+function nothingIsPassedOver(judge, { name, reader, feed }, { author, changes }, { items, audiences }, door) {
   const seqs = changes.filter(({ op, item }) => op === "add" && item?.seq !== undefined && item.route === door).map(({ item }) => item.seq);
   const [least, most] = [Math.min(...seqs), Math.max(...seqs)];
   const held = new Set(changes.map(({ id }) => id));
   const lines = [changes[0], changes.at(-1)].flatMap((change) => change.lines.slice(0, 1));
   for (const item of items.of(author, feed)) {
-    if (item.route !== door) continue;
+    if (item.route !== door || !audiences.surelyHas(item, reader)) continue;
     if (!isAccepted(item) || maybeDeleted(item) || item.seq < least || item.seq > most) continue;
     const why = () => `${name} has outbox_seq ${least} and ${most} of ${author}, and not item ${item.id} with ${item.seq}`;
     judge.holds(held.has(item.id), [...item.lines, ...lines], why);

@@ -1,0 +1,41 @@
+// Whom an item that is narrowed is for: the followers of the moment at which it was accepted, but only those on its
+// `lists`, if it names any, and none on its `except` lists. The set never changes afterwards.
+//
+// Who follows and who is on a list may change while the publish is under way. So a reader *may* be in the set, and is
+// there *surely* only if no order of what overlaps leaves the reader out.
+
+import { Register } from "./register.js";
+
+export class Audiences {
+  #members = new Map(); // "[user, list, member]" → Register
+  #edges;
+
+  constructor(operations, edges) {
+    this.#edges = edges;
+    const changes = new Map();
+    for (const operation of operations.filter(({ op, outcome }) => op === "list" && outcome !== "refused")) {
+      const name = placeOf(operation.user, operation.list, operation.member);
+      changes.set(name, [...(changes.get(name) ?? []), { ...operation, value: operation.on }]);
+    }
+    for (const [name, own] of changes) this.#members.set(name, new Register(false, own));
+  }
+
+  /** Whether the item may be for the reader; each is for all followers if it is not narrowed. */
+  mayHave(item, reader) {
+    return this.#has(item, reader, { follows: "possiblyOn", named: (values) => values.has(true), spared: (values) => !values.has(false) });
+  }
+
+  /** Whether it is for the reader, whatever the order was. */
+  surelyHas(item, reader) {
+    return this.#has(item, reader, { follows: "surelyOn", named: (values) => !values.has(false), spared: (values) => values.has(true) });
+  }
+
+  #has({ author, narrowed, start, end }, reader, { follows, named, spared }) {
+    if (narrowed === undefined) return true;
+    const isOn = (holds) => (list) => holds(this.#members.get(placeOf(author, list, reader))?.possible(start, end) ?? new Set([false]));
+    const isNamed = narrowed.lists.length === 0 || narrowed.lists.some(isOn(named));
+    return isNamed && !narrowed.except.some(isOn(spared)) && this.#edges[follows](reader, author, start, end);
+  }
+}
+
+const placeOf = (user, list, member) => JSON.stringify([user, list, member]);
