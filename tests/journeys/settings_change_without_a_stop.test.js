@@ -102,6 +102,31 @@ test("origins, limits, proxies and the log change at a SIGHUP, and a phone stays
   await lives();
 });
 
+test("users are told of other deeds, and by other kinds, from a SIGHUP on", async (t) => {
+  const server = await Home.start(t);
+  const { id } = await server.publish("bob", { text: "hello" });
+  const told = async () => (await server.feed("bob")).filter(({ direct }) => direct).map(({ kind, body }) => [kind, body.actor]);
+  const like = async (user) => {
+    await server.call("PUT", `/v1/items/${id}/reactions/like/${user}`);
+    await server.drained();
+  };
+  await like("ann");
+  assert.deepEqual(await told(), [], "nobody is told unless it is asked for");
+  assert.match(await reload(server, '[notify]\nreaction = "liked"\ngrouped = []\n'), /changed="notify\.grouped notify\.reaction" secrets="" needs_restart=""/);
+  await like("cid");
+  assert.deepEqual(await told(), [["liked", "cid"]]);
+  await reload(server, '[notify]\nreaction = "a\\n"\n', REFUSED);
+  await reload(server, '[notify]\nreaction = "heart"\ngrouped = []\n');
+  await like("eve");
+  assert.deepEqual(await told(), [["heart", "eve"], ["liked", "cid"]]);
+  await server.call("DELETE", `/v1/items/${id}/reactions/like/cid`);
+  await server.drained();
+  assert.deepEqual(await told(), [["heart", "eve"]], "what was told by the kind of before is taken back");
+  await reload(server, "");
+  await like("dan");
+  assert.deepEqual(await told(), [["heart", "eve"]]);
+});
+
 test("a user may have another number of connections, and those that are open stay", async (t) => {
   const server = await Home.start(t);
   const { lives } = await follower(t, server);

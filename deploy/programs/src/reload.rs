@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{anyhow, ensure};
 use arc_swap::ArcSwap;
+use feedgate_common::feed::Feeds;
 use feedgate_gateway::{Gateway, Keys, Shown};
 use parking_lot::Mutex;
 use tokio::signal::unix::Signal;
@@ -58,6 +59,8 @@ pub(crate) struct Given {
 pub(crate) struct Users {
     /// The directory of the secrets.
     pub(crate) secrets: PathBuf,
+    /// The feeds, whose Archive tells users of what happens.
+    pub(crate) feeds: Arc<Feeds>,
     /// The gateway of this process with the settings that it was made with, if there is one.
     pub(crate) gateway: Option<(Gateway, feedgate_gateway::Settings)>,
     /// What calls the webhook, if there is one.
@@ -129,7 +132,7 @@ impl Reload {
             "the settings are wrong with those that need a restart\n  {}",
             problems.join("\n  ")
         );
-        let Users { secrets, gateway, webhook } = &self.users;
+        let Users { secrets, gateway, webhook, .. } = &self.users;
         let digests = self.users.digests()?;
         let gateway = gateway.as_ref().map(|(_, made_with)| {
             // It was made with room for fewer connections, if the process may open few files.
@@ -152,6 +155,7 @@ impl Reload {
         if let (Some(webhook), Some(keys)) = (&self.users.webhook, webhook_keys) {
             webhook.sign_by(keys);
         }
+        settings.notify.hold(&self.users.feeds);
         self.given.current.0.store(Arc::new(settings));
         let secrets = differing(&std::mem::replace(&mut *self.digests.lock(), digests.clone()), &digests);
         let say = || {

@@ -155,7 +155,7 @@ async fn start(
     let gateway_settings = feedgate_gateway::Settings { inline_changes, ..gateway_settings };
     let current = given.current.clone();
     let gateway = Gateway::new(feedgate_gateway::Parts {
-        feeds,
+        feeds: feeds.clone(),
         publisher: Arc::new(Publisher::new(stores.archive.clone(), stores.jobs.clone())),
         sessions: stores.sessions.clone(),
         doorbell: stores.doorbell.clone(),
@@ -171,7 +171,7 @@ async fn start(
     }
     #[cfg(feature = "cluster")]
     crate::cluster::add_intake(&mut parts, &stores, &settings, &gateway).await?;
-    let users = Users { secrets: secrets_dir, gateway: Some((gateway.clone(), gateway_settings)), webhook };
+    let users = Users { secrets: secrets_dir, feeds, gateway: Some((gateway.clone(), gateway_settings)), webhook };
     parts.add(Reload::new(given, users)?.at_each(hang_up, parts.stop()));
     let banner = banner(role, &ports, &settings, &gateway)?;
     let [tls, admin_tls] = [&tls_files, &admin_tls_files].map(|files| files.as_ref().map(tls::Files::tls));
@@ -201,7 +201,7 @@ async fn start_worker(role: Role, settings: &Settings, given: Given, hang_up: Si
     let pulse = add_worker(&mut parts, &feeds, &stores, settings, webhook.clone(), &mut registry);
     let health = Health::new(&stores, pulse, settings.silence_max(), registry);
     parts.add(health.serve(listener, parts.stop()));
-    let users = Users { secrets: settings.secrets_dir(), gateway: None, webhook };
+    let users = Users { secrets: settings.secrets_dir(), feeds, gateway: None, webhook };
     parts.add(Reload::new(given, users)?.at_each(hang_up, parts.stop()));
     Ok(Started { parts, stores, announced: None, banner })
 }
@@ -216,19 +216,16 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
         let ids = stores.archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?;
         settings.named_feeds(&ids).map_err(|problem| anyhow!(problem))?
     };
-    let visible = settings.comments.visible;
-    stores.archive.notify_by(settings.notify.rules(&named).with_visible(visible));
     let search = settings.search.text().map_err(|problem| anyhow!(problem))?;
     let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill.newest())
-        .with_jobs(stores.jobs.clone());
-    Ok(Arc::new(
-        feeds
-            .with_retention(settings.unread(), Arc::new(clock::now))
-            .with_named(named)
-            .with_search(search)
-            .with_own_posts(settings.own_posts)
-            .with_visible(visible),
-    ))
+        .with_jobs(stores.jobs.clone())
+        .with_retention(settings.unread(), Arc::new(clock::now))
+        .with_named(named)
+        .with_search(search)
+        .with_own_posts(settings.own_posts)
+        .with_visible(settings.comments.visible);
+    settings.notify.hold(&feeds);
+    Ok(Arc::new(feeds))
 }
 
 /// The webhook of the settings, if there is one; `keys` gives what signs its calls.

@@ -231,10 +231,16 @@ mod tests {
     use super::*;
     use crate::kinds::{Nats, NatsServer, Postgres, PostgresServer, Redis, RedisServer};
 
+    fn listen(port: u16) -> Result<TcpListener, PortTaken> {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| PortTaken { log: error.to_string() })
+    }
+
     /// A port that somebody listens on while this lives.
     fn taken() -> (TcpListener, u16) {
-        let port = free_port();
-        (TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap(), port)
+        on_free_ports(|| {
+            let port = free_port();
+            Ok((listen(port)?, port))
+        })
     }
 
     fn starts_elsewhere<K: Kind>() {
@@ -246,7 +252,8 @@ mod tests {
 
         let port = engine.port();
         engine.kill();
-        let mut another = Some(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap());
+        // The last of the killed processes may have the port for a moment longer.
+        let mut another = Some(on_free_ports(|| listen(port)));
         let mut refused = 0;
         on_free_ports(|| {
             let again = engine.try_again();

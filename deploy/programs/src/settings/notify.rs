@@ -1,6 +1,7 @@
 //! The settings of notifications: of what users are told, by items of which kinds.
 
 use compact_str::CompactString;
+use feedgate_common::feed::Feeds;
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::notify::{Rules, SORTS, check_kind};
 use serde::{Deserialize, Serialize};
@@ -54,8 +55,13 @@ impl Notify {
         SORTS.into_iter().filter_map(|sort| check_kind(sort, self.kind(sort)?).err()).chain(unknown)
     }
 
+    /// Lets the Archive of `feeds` tell users by these settings from now on.
+    pub(crate) fn hold(&self, feeds: &Feeds) {
+        feeds.archive().notify_by(self.rules(feeds.named()).with_visible(feeds.visible()));
+    }
+
     /// The rules by which users are told. Each kind goes to the one of `feeds` that claims it.
-    pub(crate) fn rules(&self, feeds: &NamedFeeds) -> Rules {
+    fn rules(&self, feeds: &NamedFeeds) -> Rules {
         let grouped = |sort: &str| self.grouped.iter().any(|named| named == sort);
         Rules::new(|sort| self.kind(sort), |kind| feeds.of_kind(Some(kind)), grouped)
     }
