@@ -177,7 +177,7 @@ test("what is refused lies in FEED_REFUSED with its problem, and may be put agai
   assert.equal(by("feed.refused.publish", "malformed-json").body, "{");
   assert.equal(by("feed.refused.publish", "malformed-json").header("Nats-Msg-Id"), "broken");
   const unknown = by("feed.refused.publish", "invalid-field");
-  assert.deepEqual([unknown.header("Trace"), unknown.problem.detail], ["7", 'unknown field "colour"; known are "author", "body", "kind", "id", "foreign_id", "ref", "published_at", "rank", "audience"']);
+  assert.deepEqual([unknown.header("Trace"), unknown.problem.detail], ["7", 'unknown field "colour"; known are "author", "body", "kind", "id", "foreign_id", "ref", "mentions", "published_at", "rank", "audience"']);
   const [operation] = refused.filter(({ subject }) => subject === "feed.refused.batch");
   assert.deepEqual([operation.body, operation.problem.pointer, operation.header("Nats-Msg-Id")], ['{"ops":[{"author":"b b","body":2}]}', "/ops/1/author", "two/1"]);
 
