@@ -30,6 +30,7 @@ export class Audiences {
     return this.#has(item, reader, { follows: "surelyOn", named: (values) => !values.has(false), spared: (values) => values.has(true) });
   }
 
+  /** `named` and `spared` get the values that a place on a list may have, and say whether the reader counts as on it. */
   #has({ author, narrowed, start, end }, reader, { follows, named, spared }) {
     if (narrowed === undefined) return true;
     const isOn = (holds) => (list) => holds(this.#members.get(placeOf(author, list, reader))?.possible(start, end) ?? new Set([false]));

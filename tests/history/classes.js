@@ -18,7 +18,10 @@ export class Classes {
     }
   }
 
-  /** The door that an item takes: "push", "pull", or "direct" if it is addressed; undefined if it is not certain. What is narrowed is pushed. */
+  /**
+   * The door that an item takes: "push", "pull", or "direct" if it is addressed; undefined if it is not certain. A
+   * narrowed item is pushed, whatever the class of its author is.
+   */
   route({ author, readers, narrowed, start, end }) {
     if (readers) return "direct";
     if (narrowed) return "push";

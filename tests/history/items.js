@@ -2,7 +2,8 @@
 //
 // A publish with an idempotency key and all its retries are one item. One that never got an answer
 // may exist; it becomes known when a reader is shown an item of that author with that body. One that is
-// addressed to `readers` is in nobody's outbox, and has no `seq`. One that is `narrowed` is for some followers alone. Its kind says which of its readers' feeds it is of.
+// addressed to `readers` is in nobody's outbox, and has no `seq`. One that is `narrowed` is for some of the followers.
+// The kind of an item says which of its readers' feeds it is of.
 
 export class Items {
   #byId = new Map();

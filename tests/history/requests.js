@@ -49,7 +49,7 @@ function batch(asked, answered, call, name) {
   });
 }
 
-/** `readers`: to whom it is addressed; undefined if it is for followers. `narrowed`: by which lists it is for some of these. */
+/** `readers`: to whom it is addressed; undefined if it is for followers. `narrowed`: the lists that say for which of them. */
 function publish({ author, body, kind, audience }) {
   const { users, lists = [], except_lists: except = [] } = audience ?? {};
   return { op: "publish", author, body, kind, readers: users && new Set(users), narrowed: audience && !users ? { lists, except } : undefined };

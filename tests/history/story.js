@@ -43,7 +43,10 @@ export class Story {
 
   // --- what backends do ------------------------------------------------------------------------
 
-  /** `effect: false`: answered, and not done. `answered: false`: done, and not answered. `readers`: whom it is addressed to. `narrowed`: {lists, except_lists}. */
+  /**
+   * `effect: false`: answered, and not done. `answered: false`: done, and not answered. `readers`: whom it is addressed
+   * to. `narrowed`: {lists, except_lists}.
+   */
   publish(author, text, { kind, key, id = String(1000 + this.items.size), effect = true, answered = true, readers, narrowed, to = readers } = {}) {
     const body = { text };
     const audience = narrowed ?? (readers && { users: readers });

@@ -3,8 +3,9 @@
 // Decides: an item that a push, a `changes` answer or a page showed had an author whom the reader may have
 // followed at some moment between its publish and that sight, or was addressed to the reader, and was shown in the
 // feed that its kind belongs to; in the end, only such items and those of authors whom the reader follows are
-// shown. A follow counts while no shield is up, and nothing is addressed through a block. What is narrowed is shown to whom it may be for. Between an unfollow or a
-// shield and its `forget` older items may still show, so before the end only items published since are decided.
+// shown. A follow counts while no shield is up, and nothing is addressed through a block. A narrowed item is shown only
+// to a reader who may be in its audience. Between an unfollow or a shield and its `forget` older items may still show, so
+// before the end only items published since are decided.
 
 import { inEffect } from "../expected.js";
 
