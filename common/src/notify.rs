@@ -619,9 +619,9 @@ mod tests {
         assert_eq!(deeds[7].key(), "feedgate:17ab0a1f2bbca1a42417834a9af5eece");
     }
 
-    #[test]
-    fn s5_an_answer_tells_whom_it_answers_and_else_the_author_of_the_item() {
-        let row = |author, reply_to| CommentRow {
+    /// A comment on [`ITEM`] that mentions these users.
+    fn row(author: UserNo, reply_to: Option<ItemId>, mentions: &[UserId]) -> CommentRow {
+        CommentRow {
             item: ITEM,
             at: 5,
             author,
@@ -631,13 +631,17 @@ mod tests {
             body: Some(Body::stored("1".into()).unwrap()),
             key: None,
             fingerprint: [0; 16],
-            mentions: vec![],
-        };
+            mentions: mentions.to_vec(),
+        }
+    }
+
+    #[test]
+    fn s5_an_answer_tells_whom_it_answers_and_else_the_author_of_the_item() {
         let cid = UserNo(3);
         let (first, second) = (ItemId(11), ItemId(12));
         let rows = |owner, answered| CommentRows {
             talks: [(ITEM, Talk { owner, count: 2, last: None })].into(),
-            comments: [(first, row(answered, None)), (second, row(cid, Some(first)))].into(),
+            comments: [(first, row(answered, None, &[])), (second, row(cid, Some(first), &[]))].into(),
             ..CommentRows::default()
         };
         let body = Body::stored("1".into()).unwrap();
@@ -741,18 +745,6 @@ mod tests {
         let known = Known { author_of: &|_| None, number: &number, name: &|_| Some(user("cid")) };
         let body = || Body::stored("1".into()).unwrap();
         let mentions: Vec<_> = ["ann", "bob", "dan"].map(user).into();
-        let row = |author, reply_to, mentions: &[UserId]| CommentRow {
-            item: ITEM,
-            at: 5,
-            author,
-            reply_to,
-            replies: 0,
-            version: 1,
-            body: Some(body()),
-            key: None,
-            fingerprint: [0; 16],
-            mentions: mentions.to_vec(),
-        };
         let (first, second) = (ItemId(11), ItemId(12));
         let rows = |owner, now: &[UserId], before: Option<&[UserId]>| CommentRows {
             talks: [(ITEM, Talk { owner, count: 2, last: None })].into(),

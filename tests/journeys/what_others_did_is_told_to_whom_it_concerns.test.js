@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Home } from "../actors/home.js";
+import { exported, imported } from "../actors/moved.js";
 import { Phone } from "../actors/phone.js";
 import { Server } from "../actors/server.js";
 
@@ -142,12 +143,10 @@ test("s5: another store that takes in an export knows what was told of what", as
   const { id } = await from.publish("ann", { text: "hers" });
   for (const user of ["bob", "cid"]) await from.call("PUT", heart(id, user));
   await from.follow("bob", "ann");
-  const authorization = { authorization: `Bearer ${from.key}` };
-  const lines = await (await fetch(`${from.url}/v1/export`, { headers: authorization })).text();
-  const headers = { authorization: `Bearer ${to.key}`, "content-type": "application/x-ndjson" };
+  const lines = await exported(from);
   for (let again = 0; again < 2; again += 1) {
-    const report = await (await fetch(`${to.url}/v1/import`, { method: "POST", headers, body: lines })).text();
-    assert.equal(JSON.parse(report.trim().split("\n").at(-1)).refused, 0, report);
+    const report = await imported(to, lines);
+    assert.equal(report.at(-1).refused, 0, JSON.stringify(report));
   }
   const bodies = async () => (await to.page("ann", { name: "notifications" })).items.map(({ body }) => body);
   const like = (actor) => ({ actor, item: id, reaction: "heart" });

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Home } from "../actors/home.js";
+import { exported, imported } from "../actors/moved.js";
 import { Phone } from "../actors/phone.js";
 import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
@@ -141,23 +142,17 @@ test("s6: another store that takes in an export knows who is in which line", asy
   const [from, to] = [await Server.start(t, { config: CONFIG }), await Server.start(t, { config: CONFIG })];
   const { id } = await from.publish("ann", { text: "hers" });
   for (const user of ["bob", "cid"]) await like(from, id, user);
-  const authorization = { authorization: `Bearer ${from.key}` };
-  const exported = await (await fetch(`${from.url}/v1/export`, { headers: authorization })).text();
-  const headers = { authorization: `Bearer ${to.key}`, "content-type": "application/x-ndjson" };
-  const take = async (body) => {
-    const report = await (await fetch(`${to.url}/v1/import`, { method: "POST", headers, body })).text();
-    return report.trim().split("\n").map((text) => JSON.parse(text));
-  };
-  for (let again = 0; again < 2; again += 1) assert.equal((await take(exported)).at(-1).refused, 0);
+  const all = await exported(from);
+  for (let again = 0; again < 2; again += 1) assert.equal((await imported(to, all)).at(-1).refused, 0);
   const bodies = async () => (await to.page("ann", { name: "notifications" })).items.map(({ body: { count, actors } }) => [count, actors]);
   assert.deepEqual(await bodies(), [[2, ["cid", "bob"]]]);
   await unlike(to, id, "cid");
   await like(to, id, "dan");
   await to.drained();
   assert.deepEqual(await bodies(), [[2, ["dan", "bob"]]], "he leaves it, and the next one joins it");
-  const member = JSON.parse(exported.split("\n").find((text) => text.includes('"member"')));
+  const member = JSON.parse(all.split("\n").find((text) => text.includes('"member"')));
   for (const [wrong, why] of [[{ key: "other" }, "feedgate:"], [{ seq: 0 }, "1 or greater"], [{ actor: "eve" }, "actor"]]) {
-    const [{ refused }] = await take(JSON.stringify({ ...member, ...wrong }));
+    const [{ refused }] = await imported(to, JSON.stringify({ ...member, ...wrong }));
     assert.match(refused.detail, new RegExp(why));
   }
 });

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Home } from "../actors/home.js";
+import { exported, imported } from "../actors/moved.js";
 import { Phone } from "../actors/phone.js";
 import { Server } from "../actors/server.js";
 
@@ -124,12 +125,10 @@ test("s5: another store that takes in an export has the lists, and tells nobody 
   const [from, to] = [await Server.start(t, { config: CONFIG }), await Server.start(t, { config: CONFIG })];
   const { id } = await from.publish("ann", { text: "hers" }, { mentions: ["bob", "cid"] });
   const said = await from.call("POST", comments(id), { author: "eve", body: "hm", mentions: ["bob"] });
-  const authorization = { authorization: `Bearer ${from.key}` };
-  const lines = await (await fetch(`${from.url}/v1/export`, { headers: authorization })).text();
-  const headers = { authorization: `Bearer ${to.key}`, "content-type": "application/x-ndjson" };
+  const lines = await exported(from);
   for (let again = 0; again < 2; again += 1) {
-    const report = await (await fetch(`${to.url}/v1/import`, { method: "POST", headers, body: lines })).text();
-    assert.equal(JSON.parse(report.trim().split("\n").at(-1)).refused, 0, report);
+    const report = await imported(to, lines);
+    assert.equal(report.at(-1).refused, 0, JSON.stringify(report));
   }
   const told = async () => (await to.page("bob", { name: "notifications" })).items.map(({ author }) => author);
   assert.deepEqual(await told(), ["eve", "ann"]);

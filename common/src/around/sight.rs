@@ -125,8 +125,8 @@ async fn opened(
 }
 
 /// Gives which of `readers` see the item, in no order. The item must live. This takes one read of the store for all
-/// readers, two if it is narrowed or some do not follow, and some more if it mentions some of these. For an item that is for named readers it takes one read
-/// for each.
+/// readers, two if it is narrowed or some do not follow, and some more if it mentions some of these. For an item that is
+/// for named readers it takes one read for each.
 pub async fn who_sees(archive: &dyn Archive, item: &Item, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     let mut seeing = vec![];
     if item.direct {

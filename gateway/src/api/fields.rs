@@ -132,12 +132,17 @@ impl<'a> Field<'a> {
 
     /// The elements of the value, which must be a list of 1 to `max` of them, as they are written in the request.
     pub(crate) fn list(&self, max: usize) -> Result<Vec<&'a RawValue>, Problem> {
-        let all: Vec<&RawValue> = serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a list"))?;
+        let all = self.elements()?;
         match all.len() {
             0 => Err(self.refuse(format_args!("must hold 1 to {max} entries, it is empty"))),
             n if n > max => Err(self.refuse(format_args!("must hold 1 to {max} entries, this one has {n}"))),
             _ => Ok(all),
         }
+    }
+
+    /// The elements of the value, which must be a list, as they are written in the request.
+    fn elements(&self) -> Result<Vec<&'a RawValue>, Problem> {
+        serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a list"))
     }
 
     /// Where the field stands in the request.
@@ -149,6 +154,11 @@ impl<'a> Field<'a> {
     pub(crate) fn names<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
         let named = |(i, raw)| Field { pointer: format!("{}/{i}", self.pointer), name: self.name, raw }.name();
         self.list(max)?.into_iter().enumerate().map(named).collect()
+    }
+
+    /// As [`names`](Self::names), of a list that may also be empty.
+    pub(crate) fn names_if_any<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
+        if self.elements()?.is_empty() { Ok(vec![]) } else { self.names(max) }
     }
 
     /// The fields of the value, which may hold only `known` names; `None` if it is not an object.
@@ -204,6 +214,8 @@ fn list(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use feedgate_common::UserId;
+
     use super::*;
 
     fn raw(json: &str) -> &RawValue {
@@ -229,6 +241,19 @@ mod tests {
     fn an_escaped_name_is_the_name() {
         let fields = Fields::of(raw(r#"{"\u0061uthor":"a"}"#), "", &["author"]).unwrap();
         assert_eq!(fields.required("author").unwrap().string().unwrap(), "a");
+    }
+
+    #[test]
+    fn a_list_that_may_be_empty_is_so_however_it_is_written() {
+        let one = |json: &'static str| Fields::of(raw(json), "", &["x"]).unwrap().required("x").unwrap();
+        for empty in [r#"{"x":[]}"#, "{\"x\":[ \n ]}"] {
+            assert_eq!(one(empty).names_if_any::<UserId>(2).unwrap(), []);
+            assert!(one(empty).names::<UserId>(2).is_err());
+        }
+        assert_eq!(one(r#"{"x":["a","b"]}"#).names_if_any::<UserId>(2).unwrap().len(), 2);
+        for wrong in [r#"{"x":["a","b","c"]}"#, r#"{"x":null}"#, r#"{"x":"a"}"#, r#"{"x":[1]}"#] {
+            assert!(one(wrong).names_if_any::<UserId>(2).is_err(), "{wrong}");
+        }
     }
 
     #[test]

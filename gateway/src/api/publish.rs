@@ -170,9 +170,8 @@ pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
 
 /// The users in the field `mentions`, each once, in the order given; `None` if there is no such field.
 pub(super) fn mentions(fields: &Fields<'_>) -> Result<Option<Vec<UserId>>, Problem> {
-    let Some(field) = fields.get("mentions") else { return Ok(None) };
-    let users = if field.raw().get() == "[]" { vec![] } else { field.names(MENTIONS_MAX)? };
-    Ok(Some(each_once(users)))
+    let users = fields.get("mentions").map(|field| field.names_if_any(MENTIONS_MAX)).transpose()?;
+    Ok(users.map(each_once))
 }
 
 /// Reads a foreign id. Those of notifications are Feedgate's own.

@@ -43,6 +43,7 @@ use feedgate_common::archive::{Archive, Audience, Content, Edge, EdgeState, Publ
 use feedgate_common::change::{Class, DEFAULT_PULL_ABOVE};
 use feedgate_common::error;
 use feedgate_common::graph::Shield;
+use feedgate_common::mentions::Remention;
 use feedgate_common::{Body, Cut, InboxKey, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
 
 /// The Unix time in ms at which the suite's clock starts; any other time of today would do.
@@ -443,6 +444,11 @@ fn delete(item: ItemId) -> Write {
 
 fn edit(item: ItemId, text: &str) -> Write {
     Write::Edit { item, body: Some(body(text)), rank: None, mentions: None, if_version: None }
+}
+
+/// The answer to an edit that leaves the mentions as they are: the author of the item, its version, and its readers.
+fn edited(author: UserNo, version: u32, readers: &[UserNo]) -> Result<Written, Refused> {
+    Ok(Written::Edited { author, version, readers: readers.to_vec(), mentions: Remention::default(), told: vec![] })
 }
 
 fn move_to(item: ItemId, rank: i64) -> Write {

@@ -211,14 +211,15 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     let deleted = fields.get("deleted").map(|field| one_of(&field, &["true", "false"])).transpose()?.unwrap_or(false);
     let published_at = time(&fields.required("published_at")?)?;
     let body = if deleted { nothing() } else { publish::body(fields)? };
-    let to = fields.get("to").map(|field| some_names(&field, READERS_MAX)).transpose()?;
+    // Nobody may be left: who is in a block with the author is no reader, and an audience may have no follower.
+    let to = fields.get("to").map(|field| field.names_if_any(READERS_MAX)).transpose()?;
     if let Some(field) = fields.get("direct")
         && one_of::<bool>(&field, &["true", "false"])? != to.is_some()
     {
         return Err(field.refuse("must be true where field \"to\" names the readers, and nowhere else"));
     }
     let narrowed: Option<Vec<UserId>> =
-        fields.get("audience").map(|field| some_names(&field, AUDIENCE_MAX)).transpose()?;
+        fields.get("audience").map(|field| field.names_if_any(AUDIENCE_MAX)).transpose()?;
     if let Some(field) = fields.get("narrowed")
         && one_of::<bool>(&field, &["true", "false"])? != narrowed.is_some()
     {
@@ -249,12 +250,6 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
         return Err(Problem::at_pointer("/id".into(), why));
     }
     Ok(Import::Item { publish, version: version(fields)?, deleted })
-}
-
-/// Reads a list of users that may be empty: readers with a block between them and the author are left out, and an
-/// audience may have no follower.
-fn some_names(field: &Field<'_>, max: usize) -> Result<Vec<UserId>, Problem> {
-    if field.raw().get() == "[]" { Ok(vec![]) } else { field.names(max) }
 }
 
 fn comment(fields: &Fields<'_>) -> Result<Line, Problem> {

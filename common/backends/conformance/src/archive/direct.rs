@@ -7,7 +7,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, ItemId, Op, UserNo, Watermarks};
 
 use super::{
-    NOW, change, delete, edit, follow, move_to, number, post, shield, to_users, unfollow, user, write, write_at,
+    NOW, change, delete, edit, edited, follow, move_to, number, post, shield, to_users, unfollow, user, write, write_at,
 };
 
 /// Publishes an item to named readers. Answers the item, its author and the readers who were given it.
@@ -96,17 +96,7 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     write(&*archive, shield("rea", Shield::Block, "ann", true)).await.unwrap();
     assert_eq!(archive.addressed(rea, &[item]).await.unwrap(), [], "a block hides it");
     assert_eq!(archive.addressed(ben, &[item, ItemId(1)]).await.unwrap(), [item]);
-    let edited = write(&*archive, edit(item, "new")).await;
-    assert_eq!(
-        edited,
-        Ok(Written::Edited {
-            author: ann,
-            version: 2,
-            readers: readers.clone(),
-            mentions: feedgate_common::mentions::Remention::default(),
-            told: vec![]
-        })
-    );
+    assert_eq!(write(&*archive, edit(item, "new")).await, edited(ann, 2, &readers));
     let feed = archive.feed_below(InboxKey::main(ben), Below::newest(10), 100).await.unwrap();
     assert_eq!(
         feed.iter().map(|add| (add.key.item, add.outbox_seq, add.generation)).collect::<Vec<_>>(),
@@ -142,15 +132,7 @@ pub(super) async fn s11_a_move_reaches_whom_the_item_reached(archive: Arc<dyn Ar
     let (rea, ben) = (number(archive, "rea").await, number(archive, "ben").await);
     let mut sorted = readers.clone();
     sorted.sort_unstable();
-    let edited = |version| {
-        Ok(Written::Edited {
-            author: ann,
-            version,
-            readers: sorted.clone(),
-            mentions: feedgate_common::mentions::Remention::default(),
-            told: vec![],
-        })
-    };
+    let edited = |version| edited(ann, version, &sorted);
     assert_eq!(write(archive, move_to(item, 5)).await, edited(2));
     assert_eq!(archive.write(vec![move_to(item, 3), move_to(item, 4)], NOW).await.unwrap(), [edited(3), edited(4)]);
     let below = async |reader| {

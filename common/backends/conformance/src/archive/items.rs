@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, Refused, Write, Written};
 use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserNo};
 
-use super::{NOW, OneEdge, accept, body, delete, edit, number, post, write, write_at};
+use super::{NOW, OneEdge, accept, body, delete, edit, edited, number, post, write, write_at};
 
 async fn read(archive: &dyn Archive, id: ItemId) -> Option<Arc<Item>> {
     archive.items(&[id]).await.expect("the archive works").remove(0)
@@ -60,26 +60,8 @@ pub(super) async fn items_answer_in_the_order_asked(archive: Arc<dyn Archive>) {
 pub(super) async fn an_edit_gives_the_next_version(archive: Arc<dyn Archive>) {
     let (id, seq) = accept(&*archive, post("ann", "one"), NOW).await;
     let author = number(&*archive, "ann").await;
-    assert_eq!(
-        write(&*archive, edit(id, "two")).await,
-        Ok(Written::Edited {
-            author,
-            version: 2,
-            readers: vec![],
-            mentions: feedgate_common::mentions::Remention::default(),
-            told: vec![]
-        })
-    );
-    assert_eq!(
-        write(&*archive, edit(id, "three")).await,
-        Ok(Written::Edited {
-            author,
-            version: 3,
-            readers: vec![],
-            mentions: feedgate_common::mentions::Remention::default(),
-            told: vec![]
-        })
-    );
+    assert_eq!(write(&*archive, edit(id, "two")).await, edited(author, 2, &[]));
+    assert_eq!(write(&*archive, edit(id, "three")).await, edited(author, 3, &[]));
     let item = read(&*archive, id).await.expect("it lives");
     assert_eq!((item.version, &item.body, item.outbox_seq), (3, &body("three"), seq));
     assert_eq!(write(&*archive, edit(ItemId(1), "x")).await, Err(Refused::NoSuchItem(ItemId(1))));
@@ -116,16 +98,7 @@ pub(super) async fn a_version_that_has_passed_is_refused(archive: Arc<dyn Archiv
     let edit_if =
         |version| Write::Edit { item, body: Some(body("new")), rank: None, mentions: None, if_version: Some(version) };
     let delete_if = |version| Write::Delete { item, if_version: Some(version) };
-    assert_eq!(
-        write(&*archive, edit_if(1)).await,
-        Ok(Written::Edited {
-            author,
-            version: 2,
-            readers: vec![],
-            mentions: feedgate_common::mentions::Remention::default(),
-            told: vec![]
-        })
-    );
+    assert_eq!(write(&*archive, edit_if(1)).await, edited(author, 2, &[]));
     assert_eq!(write(&*archive, edit_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));
     assert_eq!(write(&*archive, delete_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));
     assert!(read(&*archive, item).await.is_some());

@@ -6,7 +6,7 @@ use feedgate_common::archive::{Archive, Refused, Write, Written};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::{Cut, DisplayKey, FeedId, InboxKey, ItemId, Op, OutboxSeq, Progress, Record, UserNo};
 
-use super::{NOW, OneEdge, accept, classify, delete, edit, follow, move_to, number, post, unfollow, write};
+use super::{NOW, OneEdge, accept, classify, delete, edit, edited, follow, move_to, number, post, unfollow, write};
 
 pub(super) async fn an_outbox_is_dense_and_in_commit_order(archive: Arc<dyn Archive>) {
     let mut ids = vec![];
@@ -57,15 +57,7 @@ pub(super) async fn s11_a_new_rank_is_a_delete_and_an_add_by_the_items_own_route
     let (item, _) = accept(archive, publish.clone(), NOW).await;
     write(archive, classify("ann", Class::Push)).await.unwrap();
     let author = number(archive, "ann").await;
-    let edited = |version| {
-        Ok(Written::Edited {
-            author,
-            version,
-            readers: vec![],
-            mentions: feedgate_common::mentions::Remention::default(),
-            told: vec![],
-        })
-    };
+    let edited = |version| edited(author, version, &[]);
     assert_eq!(write(archive, move_to(item, 9)).await, edited(2));
     let records = archive.outbox(author, 0, 10).await.unwrap().records;
     assert!(records.iter().all(|record| record.route == Route::Pull), "as the item was accepted: {records:?}");

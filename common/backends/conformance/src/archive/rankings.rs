@@ -10,7 +10,7 @@ use feedgate_common::{DisplayKey, Entry, InboxKey, ItemId, Op, UserNo, Watermark
 
 use super::audiences::narrowed_to;
 use super::erasures::erase;
-use super::{NOW, accept, delete, edit, follow, move_to, number, post, shield, to_users, unfollow, write};
+use super::{NOW, accept, delete, edit, edited, follow, move_to, number, post, shield, to_users, unfollow, write};
 
 /// The keys of the named feeds "picks" and "more" of a reader.
 async fn feeds(archive: &dyn Archive, reader: &str) -> [InboxKey; 2] {
@@ -111,14 +111,7 @@ pub(super) async fn s11_a_ranking_changes_nothing_of_its_items(archive: Arc<dyn 
     rank(archive, picks, &[(letter, 1), (open, 2)]).await;
     assert_eq!(archive.addressed(picks.reader, &[letter, open]).await.unwrap(), []);
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(letter, vec![ben])]);
-    let edited = Ok(Written::Edited {
-        author: ann,
-        version: 2,
-        readers: vec![ben],
-        mentions: feedgate_common::mentions::Remention::default(),
-        told: vec![],
-    });
-    assert_eq!(write(archive, edit(letter, "y")).await, edited);
+    assert_eq!(write(archive, edit(letter, "y")).await, edited(ann, 2, &[ben]));
     write(archive, move_to(letter, 50)).await.unwrap();
     write(archive, move_to(open, 60)).await.unwrap();
     assert_eq!(shown(archive, picks).await, [(open, 2), (letter, 1)], "a rank of their own is another one");

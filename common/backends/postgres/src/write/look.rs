@@ -110,7 +110,8 @@ pub(super) struct Mentioning {
     pub(super) mentions: Vec<UserId>,
 }
 
-/// Those of these items that live. Their mentions may change until they are locked.
+/// Looks up whom these items mention, and who has published them. A deleted item is left out. The list of an item may
+/// change until the item is locked.
 pub(super) async fn mentioning(connection: &mut PgConnection, items: &[ItemId]) -> sqlx::Result<Vec<Mentioning>> {
     let ids: Vec<i64> = items.iter().copied().map(rows::item).collect();
     if ids.is_empty() {
@@ -129,7 +130,7 @@ pub(super) async fn mentioning(connection: &mut PgConnection, items: &[ItemId]) 
     read.into_iter().map(found).collect()
 }
 
-/// The audiences of those of these items that are narrowed. They never change but by an erasure.
+/// Looks up the audience of each of these items that is narrowed. Only an erasure changes an audience.
 pub(super) async fn audiences(
     connection: &mut PgConnection,
     items: &[ItemId],
@@ -142,7 +143,7 @@ pub(super) async fn audiences(
     read.into_iter().map(found).collect()
 }
 
-/// Those of these authors who are private.
+/// Picks the private ones of these authors.
 pub(super) async fn privates(connection: &mut PgConnection, authors: &[UserNo]) -> sqlx::Result<Vec<UserNo>> {
     let authors: Vec<i32> = authors.iter().copied().map(rows::user).collect();
     let read: Vec<i32> = sqlx::query_scalar(PRIVATES).bind(authors).fetch_all(connection).await?;
