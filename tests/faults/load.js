@@ -40,8 +40,8 @@ const PACES = { author: [100, 400], star: [500, 1500], reader: [500, 2500], phon
 const FLOWS_SECS = 180;
 const SYNC_SECS = 90;
 
-/** Longer than the older of two connections may stay: a lease, its renewal, and some time. */
-const STOPS_SECS = 20;
+/** Longer than the pool may be at odds with the connections that are there: a lease, its renewal, and some time. */
+const SETTLES_SECS = 20;
 
 export class Load {
   #stopped = false;
@@ -91,6 +91,7 @@ export class Load {
     for (const name of NAMES) last[name] = await this.#publish(STAR, this.random, { kind: FEEDS[name]?.[0] });
     await this.backend.drained();
     const late = await this.#sync(last);
+    await this.#listed();
     this.recorder.line({ kind: "drained" });
     for (const { reader, device, phones } of this.phones) {
       for (const { channel, feed } of phones) this.recorder.view(reader, device, channel, feed);
@@ -211,7 +212,7 @@ export class Load {
     if (older && !dies) {
       // The newest connection wins. After a crash both connect again, and either may be the newer one.
       // If neither stops, both stay: that is for the judge (I17).
-      const stops = until("one of the two stops", () => older[0].stopped || seat.phones[0].stopped, { withinSecs: STOPS_SECS });
+      const stops = until("one of the two stops", () => older[0].stopped || seat.phones[0].stopped, { withinSecs: SETTLES_SECS });
       await stops.catch(() => {});
       if (seat.phones[0].stopped) seat.phones = older;
     }
@@ -247,6 +248,19 @@ export class Load {
   async #catchUp(phone, last) {
     await phone.waitFor("the phone shows the star's last item", () => phone.feed.items().some(({ id }) => id === last), SYNC_SECS);
     await phone.catchesUp(SYNC_SECS);
+  }
+
+  /**
+   * Waits until the lists name the device of every phone. A pool that has lost its memory names each again once its
+   * gateway has renewed its lease. If that takes too long, the judge says which device is not named (I17).
+   */
+  async #listed() {
+    const isNamed = async ({ reader, device }) => {
+      const { sessions } = await this.backend.call("GET", `/v1/users/${reader}/sessions`);
+      return sessions.some((session) => session.device === device);
+    };
+    const named = this.phones.map((seat) => until(`${seat.reader} ${seat.device} is listed`, () => isNamed(seat), { withinSecs: SETTLES_SECS }));
+    await Promise.allSettled(named);
   }
 
   async #walk(path, { limit = 100, ...query } = {}) {
