@@ -182,10 +182,17 @@ export class Reader {
     this.#meet(people);
     const comments = this.#comments.get(id);
     if (op === "counts") this.around({ id, counts });
+    if (op === "changed") this.after(this.#reread(id));
     if (op === "missed" && comments) this.after(this.loadComments(id));
     if (op === "comment" && !((comments?.get(comment.id)?.version ?? 0) > comment.version)) comments?.set(comment.id, comment);
     if (op === "uncomment") comments?.delete(gone);
     this.changed();
+  }
+
+  /** Reads what is so now around an item, of which each user is told another part. */
+  async #reread(id) {
+    const { counts = {}, own = [] } = await this.call("GET", `/v1/items/${id}`);
+    this.around({ id, counts, own });
   }
 
   #meet(people = {}) {

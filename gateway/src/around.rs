@@ -67,8 +67,8 @@ impl Shown {
 }
 
 /// Joins items with what stands around them, in their order: all of them, or the first ones that fit into an answer that
-/// ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items. Who sees only the
-/// comments of some is not told how many comments and reposts there are.
+/// ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items. Who sees only what
+/// some do is not told how many comments and reposts there are.
 pub(crate) async fn join(
     archive: &(impl Items + Reactions + ?Sized),
     onlooker: Onlooker,
@@ -92,7 +92,7 @@ pub(crate) async fn join(
     items.truncate(read);
     let shown = items.iter().chain(originals.values().filter_map(|original| here(Some(original))));
     let ids = Vec::from_iter(shown.map(|item| item.id).collect::<BTreeSet<ItemId>>());
-    let around = archive.around(&ids, onlooker.viewer.user()).await?;
+    let around = archive.around(&ids, onlooker).await?;
     let around = around.into_iter().map(|around| told_to(onlooker, around));
     let around: HashMap<ItemId, Around> = ids.into_iter().zip(around).collect();
     let show = |item: Arc<Item>, original| {
@@ -114,8 +114,8 @@ pub(crate) async fn join(
     Ok(shown)
 }
 
-/// What an onlooker is told of what stands around an item: how many comments and reposts there are only if the comments
-/// of everybody are seen.
+/// What an onlooker is told of what stands around an item: how many comments and reposts there are only if it sees what
+/// everybody does.
 pub(crate) fn told_to(onlooker: Onlooker, around: Around) -> Around {
     if onlooker.sees_some() { around.of_some() } else { around }
 }
@@ -288,16 +288,17 @@ mod tests {
         async fn unreact(&self, _: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>> {
             unreachable!("nothing is written")
         }
-        async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
+        async fn around(&self, items: &[ItemId], onlooker: Onlooker) -> Result<Vec<Around>> {
             self.0.fetch_add(1, Ordering::SeqCst);
             let like = || "like".parse::<ReactionKind>().unwrap();
-            let own = if viewer == Some(UserNo(1)) { vec![like()] } else { vec![] };
+            let own = if onlooker.viewer.user() == Some(UserNo(1)) { vec![like()] } else { vec![] };
             let liked = Around { counts: vec![(like(), 2)], own, ..Around::default() };
             Ok(items.iter().map(|id| if id.0 % 2 == 0 { liked.clone() } else { Around::default() }).collect())
         }
         async fn reactions(
             &self,
             _: ItemId,
+            _: Onlooker,
             _: Option<&ReactionKind>,
             _: Option<&Place>,
             _: usize,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use feedgate_common::archive::Write;
-use feedgate_common::around::{Around, Reaction};
+use feedgate_common::around::{Around, Onlooker, Reaction};
 use feedgate_common::change::Class;
 use feedgate_common::feed::{Changes, DEFAULT_BACKFILL, Feeds, Page, Pages};
 use feedgate_common::inboxes::{KEEP, Read};
@@ -93,7 +93,7 @@ async fn with_reactions(town: &Town) -> anyhow::Result<()> {
     let joined = async |key: InboxKey| {
         let page = full(town.pages.page(key, None, PAGE).await?)?;
         let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
-        anyhow::Ok(archive.around(&ids, Some(key.reader)).await?)
+        anyhow::Ok(archive.around(&ids, Onlooker::user(key.reader)).await?)
     };
     for key in keys.iter().cycle().take(ROUNDS * keys.len()) {
         full(plain.take(town.pages.page(*key, None, PAGE)).await?)?;

@@ -5,19 +5,22 @@
 //!
 //!   single likes, more than a second apart ─▶ one push to each device ─▶ time, processor time per push
 //!   likes as fast as they go, for some seconds ─▶ at most one push a second to each device
+//!   the same while readers page through the list of who likes it ─▶ likes beside those without, time of a page
 //! ```
 //!
 //! Run it: `cargo bench -p feedgate-tests --bench watchers [-- --json FILE]`, about a minute. Absolute times do not carry
 //! to another machine; the pushes per device and second do.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Parser;
 use clap::builder::RangedU64ValueParser as Count;
-use feedgate_tests::load::{self, Deliver, Fleet, Home, Plan, Report, Times, Wire};
+use feedgate_tests::load::{self, Backend, Deliver, Fleet, Home, Plan, Report, Times, Wire, milliseconds, quantile};
 use feedgate_tests::process::load_average;
+use futures_util::future::try_join_all;
 use tokio::time::sleep;
 
 /// The author whom all devices follow.
@@ -28,6 +31,12 @@ const APART: Duration = Duration::from_millis(1200);
 
 /// How many likes are under way at a time.
 const LIKING: usize = 32;
+
+/// How many readers page through the list of who likes the item, in the run that has such readers.
+const PAGING: usize = 8;
+
+/// After so many lines a reader begins again with the newest.
+const WALK: usize = 2000;
 
 /// What the command line may change.
 #[derive(Parser)]
@@ -91,27 +100,35 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
         times.tell(&name, count, &mut report);
         report.figure(&format!("{name}: whole path"), spent * 1e6 / (count * options.rounds) as f64, "CPU-s/M pushes");
 
-        sleep(APART).await;
-        let (frames, before, started) = (fleet.tally()?.frames, server.cpu_seconds()?, Instant::now());
-        let until = started + Duration::from_secs(options.hot);
-        let liking = (0..LIKING).map(async |lane| {
-            let mut likes = 0u64;
-            while Instant::now() < until {
-                backend.like(item, &format!("{over}-{lane}-{likes}")).await?;
-                likes += 1;
+        let mut alone = None;
+        for paging in [0, PAGING] {
+            sleep(APART).await;
+            let (frames, before, started) = (fleet.tally()?.frames, server.cpu_seconds()?, Instant::now());
+            let until = started + Duration::from_secs(options.hot);
+            let lanes = format!("{over}-{paging}");
+            let (likes, pages) =
+                tokio::try_join!(like(backend, item, &lanes, until), read(backend, item, paging, until))?;
+            let lasted = started.elapsed().as_secs_f64();
+            sleep(APART).await;
+            let frames = (fleet.tally()?.frames - frames) as f64 / count as f64;
+            let cpu = server.cpu_seconds()? - before;
+            let with = if paging == 0 { String::new() } else { format!(", {paging} readers page who likes it") };
+            let name = format!("{over}: likes without a pause{with}");
+            let rate = likes as f64 / lasted;
+            report.figure(&format!("{name}: likes"), rate, "/s");
+            report.figure(&format!("{name}: pushes per device"), frames / lasted, "/s");
+            report.figure(&format!("{name}: processor time"), cpu / lasted, "of one processor");
+            if let Some(alone) = alone {
+                report.figure(&format!("{name}: likes beside those without readers"), rate / alone, "");
+                report.figure(&format!("{name}: pages of 100"), pages.len() as f64 / lasted, "/s");
+                for (what, share) in [("p50", 0.5), ("p99", 0.99)] {
+                    let took = milliseconds(quantile(pages.clone(), share));
+                    report.figure(&format!("{name}: a page, {what}"), took, "ms");
+                }
             }
-            anyhow::Ok(likes)
-        });
-        let likes: u64 = futures_util::future::try_join_all(liking).await?.into_iter().sum();
-        let lasted = started.elapsed().as_secs_f64();
-        sleep(APART).await;
-        let frames = (fleet.tally()?.frames - frames) as f64 / count as f64;
-        let cpu = server.cpu_seconds()? - before;
-        let name = format!("{over}: likes without a pause");
-        report.figure(&format!("{name}: likes"), likes as f64 / lasted, "/s");
-        report.figure(&format!("{name}: pushes per device"), frames / lasted, "/s");
-        report.figure(&format!("{name}: processor time"), cpu / lasted, "of one processor");
-        ensure!(frames <= lasted + 2.0, "a device got {frames} pushes in {lasted} s");
+            ensure!(frames <= lasted + 2.0, "a device got {frames} pushes in {lasted} s");
+            alone = Some(rate);
+        }
         fleet.hang_up().await;
     }
     report.heading("this run");
@@ -122,4 +139,44 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
         report.write(path)?;
     }
     Ok(())
+}
+
+/// Likes the item in the names of ever new users until then. Gives how many likes were answered.
+async fn like(backend: &Backend, item: u64, names: &str, until: Instant) -> anyhow::Result<u64> {
+    let lanes = (0..LIKING).map(async |lane| {
+        let mut likes = 0u64;
+        while Instant::now() < until {
+            backend.like(item, &format!("{names}-{lane}-{likes}")).await?;
+            likes += 1;
+        }
+        anyhow::Ok(likes)
+    });
+    Ok(try_join_all(lanes).await?.into_iter().sum())
+}
+
+/// So many readers walk through the list of who likes the item until then, from the newest on and again from the newest
+/// after some pages. Gives how long each page took. Fails if a walk names a user twice.
+async fn read(backend: &Backend, item: u64, readers: usize, until: Instant) -> anyhow::Result<Vec<Duration>> {
+    let walks = (0..readers).map(async |_| {
+        let (mut took, mut seen, mut cursor) = (vec![], HashSet::new(), None::<String>);
+        while Instant::now() < until {
+            if seen.len() >= WALK {
+                (seen, cursor) = (HashSet::new(), None);
+            }
+            let from = cursor.map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
+            let asked = Instant::now();
+            let page = backend.get(&format!("/v1/items/{item}/reactions?limit=100{from}")).await?;
+            took.push(asked.elapsed());
+            for line in page["reactions"].as_array().context("a page has reactions")? {
+                let user = line["user"].as_str().context("a reaction has a user")?;
+                ensure!(seen.insert(user.to_owned()), "{user} stands twice in one walk");
+            }
+            cursor = page["next"].as_str().map(str::to_owned);
+            if cursor.is_none() {
+                seen.clear();
+            }
+        }
+        anyhow::Ok(took)
+    });
+    Ok(try_join_all(walks).await?.concat())
 }

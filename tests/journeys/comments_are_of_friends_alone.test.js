@@ -1,5 +1,5 @@
-// Moments: under a post a user sees the comments of mutual friends and of its author, on pages, live and in notifications,
-// and is not told how many others there are.
+// Moments: under a post a user sees the comments and likes of mutual friends and of its author, on pages, live and in
+// notifications, and is not told how many others there are.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -129,4 +129,72 @@ test("s3: an answer is told to a friend, and to nobody who does not see it", asy
   const told = async (user) => (await server.page(user, { name: "notifications" })).items.map(({ author, kind }) => `${author} ${kind}`);
   assert.deepEqual(await told("bob"), ["ann reply", "cid reply"]);
   assert.deepEqual(await told("ann"), ["cid comment", "dan comment", "bob comment"], "the author of the post hears of all");
+});
+
+/** Everybody likes the post, and dan is sad about it too. */
+async function liked(server, id) {
+  for (const user of ["ann", "bob", "cid", "dan"]) await server.call("PUT", `/v1/items/${id}/reactions/like/${user}`);
+  await server.call("PUT", `/v1/items/${id}/reactions/sad/dan`);
+}
+
+test("s3: a user counts and lists the likes of friends and of the author of the post, by every read", async (t) => {
+  const { server, id } = await start(t);
+  await liked(server, id);
+  await until("the search finds the post", async () => (await server.call("GET", "/v1/search/items?q=moment")).items.length === 1);
+  const wanted = {
+    ann: [["ann", "bob", "cid", "dan", "dan"], { like: 4, sad: 1 }],
+    bob: [["ann", "bob", "cid"], { like: 3 }],
+    dan: [["ann", "dan", "dan"], { like: 2, sad: 1 }],
+  };
+  for (const [viewer, [users, counts]] of Object.entries(wanted)) {
+    const token = await server.token(viewer);
+    for (const as of [{}, { token }]) {
+      const seen = [];
+      let cursor;
+      do {
+        const query = new URLSearchParams({ viewer, limit: 2, ...(cursor && { cursor }) });
+        const page = await server.call("GET", `/v1/items/${id}/reactions?${query}`, undefined, as);
+        seen.push(...page.reactions.map(({ user }) => user));
+        cursor = page.next;
+      } while (cursor);
+      assert.deepEqual(seen.sort(), users, viewer);
+    }
+    const { phone, began } = await watch(t, server, viewer, id);
+    const told = {
+      watched: began.counts,
+      item: (await server.call("GET", `/v1/items/${id}`, undefined, { token })).counts,
+      items: (await server.call("GET", `/v1/items?ids=${id}&viewer=${viewer}`)).items[0].counts,
+      profile: (await server.call("GET", `/v1/users/ann/outbox?viewer=${viewer}`)).items[0].counts,
+      search: (await server.call("GET", `/v1/search/items?q=moment&viewer=${viewer}`)).items[0].counts,
+      again: (await server.call("PUT", `/v1/items/${id}/reactions/like/${viewer}`, undefined, { token })).counts,
+    };
+    if (viewer !== "ann") {
+      told.feed = (await server.page(viewer)).items[0].counts;
+      told.rpc = (await phone.client.rpc("page", { channel: "feed" })).data.items[0].counts;
+    }
+    for (const [where, those] of Object.entries(told)) assert.deepEqual(those, counts, `${viewer} by ${where}`);
+  }
+  const { reactions } = await server.call("GET", `/v1/items/${id}/reactions`);
+  assert.equal(reactions.length, 5, "a backend that names nobody sees all");
+  const token = await server.token("dan");
+  const { status, body } = await server.request("GET", `/v1/items/${id}/reactions?viewer=bob`, undefined, { token });
+  assert.deepEqual([status, body.type], [403, "/problems/forbidden"], "nobody looks through the eyes of another");
+});
+
+test("s3: who watches a post is told that likes have changed, and reads its own counts", async (t) => {
+  const { server, id } = await start(t);
+  const screens = {};
+  for (const user of ["bob", "cid", "dan"]) screens[user] = await watch(t, server, user, id);
+  await liked(server, id);
+  const wanted = { bob: { like: 3 }, cid: { like: 3 }, dan: { like: 2, sad: 1 } };
+  for (const [user, { frames }] of Object.entries(screens)) {
+    const token = await server.token(user);
+    await until(`${user} is told and reads what is so`, async () => {
+      const { counts } = await server.call("GET", `/v1/items/${id}`, undefined, { token });
+      return frames.length > 0 && JSON.stringify(counts) === JSON.stringify(wanted[user]);
+    });
+    for (const frame of frames) assert.deepEqual(frame, { op: "changed", version: 1 }, user);
+  }
+  await server.call("PATCH", `/v1/items/${id}`, { body: { text: "edited" } });
+  await until("an edit is told", () => screens.bob.frames.some(({ op, version }) => op === "changed" && version === 2));
 });

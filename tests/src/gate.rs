@@ -472,19 +472,20 @@ impl Reactions for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.unreact(reactions).await
     }
-    async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
+    async fn around(&self, items: &[ItemId], onlooker: Onlooker) -> Result<Vec<Around>> {
         self.gate.wait().await;
-        self.store.around(items, viewer).await
+        self.store.around(items, onlooker).await
     }
     async fn reactions(
         &self,
         item: ItemId,
+        onlooker: Onlooker,
         kind: Option<&ReactionKind>,
         before: Option<&Place>,
         limit: usize,
     ) -> Result<Vec<Reacted>> {
         self.gate.wait().await;
-        self.store.reactions(item, kind, before, limit).await
+        self.store.reactions(item, onlooker, kind, before, limit).await
     }
     async fn reacted_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
         self.gate.wait().await;

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::around::{Around, Place, Reacted, Reaction, ReactionKind, Unreacted};
+use crate::ItemId;
+use crate::around::{Around, Onlooker, Place, Reacted, Reaction, ReactionKind, Unreacted};
 use crate::error::Result;
-use crate::{ItemId, UserNo};
 
 /// Keeps who has reacted to which item. It is state of the item: nothing of it enters an outbox or an inbox.
 #[async_trait]
@@ -21,16 +21,19 @@ pub trait Reactions: Send + Sync + 'static {
     /// reaction does not matter. Reactions to a deleted item are gone with it, so such an item is refused.
     async fn unreact(&self, reactions: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>>;
 
-    /// What stands around each of `items`, in the order asked, as `viewer` sees it; empty for an item that does not
-    /// live. One read of one snapshot, however many items are asked for: it shows every reaction that was answered
-    /// before, and counts agree with what is own.
-    async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>>;
+    /// What stands around each of `items`, in the order asked; empty for an item that does not live. Reactions are
+    /// counted that the onlooker [sees](crate::around::shows_reaction), comments and reposts of everybody. One read of
+    /// one snapshot, however many items are asked for: it shows every reaction that was answered before, and counts
+    /// agree with what is own.
+    async fn around(&self, items: &[ItemId], onlooker: Onlooker) -> Result<Vec<Around>>;
 
-    /// Who has reacted to an item, with `kind` or, if that is `None`, with any kind; newest first, strictly below the
-    /// place `before`, at most `limit`. Empty if the item does not live.
+    /// Who has reacted to an item, of those whose reactions the onlooker [sees](crate::around::shows_reaction), with
+    /// `kind` or, if that is `None`, with any kind; newest first, strictly below the place `before`, at most `limit`.
+    /// Empty if the item does not live.
     async fn reactions(
         &self,
         item: ItemId,
+        onlooker: Onlooker,
         kind: Option<&ReactionKind>,
         before: Option<&Place>,
         limit: usize,

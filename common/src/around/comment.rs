@@ -17,10 +17,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use compact_str::CompactString;
-use serde::{Deserialize, Serialize};
 
-use super::original::Viewer;
-use crate::graph::Shields;
 use crate::{Body, ItemId, Millis, UserId, UserNo};
 
 /// The most bytes of JSON that a comment has.
@@ -296,62 +293,6 @@ impl CommentRow {
 /// Whether a comment stands in the list of its item: if it lives, or if comments that stand there answer it.
 pub fn stands(lives: bool, replies: u64) -> bool {
     lives || replies > 0
-}
-
-/// Whose comments users see on the items that they see.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Visible {
-    /// A user sees the comments of everybody.
-    #[default]
-    All,
-    /// A user sees the comments of users whom it follows and who follow it, and whatever the author of the item says or
-    /// is told.
-    Mutual,
-}
-
-/// As whom comments are read, and whose comments users see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Onlooker {
-    /// As whom they are read. A backend that names no user sees all.
-    pub viewer: Viewer,
-    /// Whose comments users see.
-    pub visible: Visible,
-}
-
-impl Onlooker {
-    /// A backend that names no user.
-    pub const BACKEND: Self = Self { viewer: Viewer::Backend, visible: Visible::All };
-
-    /// A user where everybody's comments are seen.
-    pub fn user(user: UserNo) -> Self {
-        Self { viewer: Viewer::User(Some(user)), visible: Visible::All }
-    }
-
-    /// Whether only comments of some are seen, so that the number of all of them is not to be told either.
-    pub fn sees_some(self) -> bool {
-        self.visible == Visible::Mutual && self.viewer != Viewer::Backend
-    }
-}
-
-/// How a viewer and the author of a comment stand to each other.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tie {
-    /// The viewer is its author.
-    pub own: bool,
-    /// The shields on the edge from the viewer to its author.
-    pub shields: Shields,
-    /// Each of the two follows the other, whatever shields are up.
-    pub mutual: bool,
-    /// One of the two is the author of the item.
-    pub of_item: bool,
-}
-
-/// Whether a viewer sees a comment that stands in the list. A placeholder says nothing of its author, so everybody sees
-/// it. No mute and no hide matters: these are about items.
-pub fn shows_comment(lives: bool, tie: Tie, visible: Visible) -> bool {
-    let near = visible == Visible::All || tie.mutual || tie.of_item;
-    !lives || tie.own || (near && !tie.shields.blocks())
 }
 
 /// An id for a comment that is written at `now`, by a number that counts comments: 42 bits of Unix milliseconds, a bit that
@@ -710,36 +651,5 @@ mod tests {
         assert_eq!(rows.talks[&ITEM].last, Some(CommentPlace { at: 100, id: ItemId(50) }));
         let changed = NewComment { body: body("edited since"), ..past(5, 12, false) };
         assert!(!make(&mut rows, changed, 0).unwrap().changed);
-    }
-
-    #[test]
-    fn s3_a_viewer_sees_no_comment_of_a_user_behind_a_block() {
-        let shows = |lives, own, shields| shows_comment(lives, Tie { own, shields, ..Tie::default() }, Visible::All);
-        for block in [Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
-            assert!(!shows(true, false, block), "{block:?}");
-            assert!(shows(false, false, block), "a placeholder names nobody");
-        }
-        for other in [Shields(0), Shields::MUTED, Shields::HIDDEN] {
-            assert!(shows(true, false, other), "{other:?}");
-        }
-        assert!(shows(true, true, Shields::BLOCKED_BY_READER));
-    }
-
-    #[test]
-    fn s3_of_mutual_friends_alone_a_viewer_sees_these_and_the_author_of_the_item() {
-        let shows = |tie| shows_comment(true, tie, Visible::Mutual);
-        let stranger = Tie::default();
-        assert!(!shows(stranger) && shows_comment(true, stranger, Visible::All));
-        for near in [Tie { own: true, ..stranger }, Tie { mutual: true, ..stranger }, Tie { of_item: true, ..stranger }]
-        {
-            assert!(shows(near), "{near:?}");
-            assert!(shows(Tie { shields: Shields::MUTED, ..near }), "a mute is about items: {near:?}");
-            assert_eq!(shows(Tie { shields: Shields::BLOCKED_BY_AUTHOR, ..near }), near.own, "{near:?}");
-        }
-        assert!(shows_comment(false, stranger, Visible::Mutual), "a placeholder names nobody");
-        for (viewer, some) in [(Viewer::Backend, false), (Viewer::User(None), true), (Viewer::User(Some(BOB)), true)] {
-            assert_eq!(Onlooker { viewer, visible: Visible::Mutual }.sees_some(), some);
-            assert!(!Onlooker { viewer, visible: Visible::All }.sees_some());
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   a reaction ──▶ state of its item, in one transaction         no record, no event, no fan-out
 //!   a page ──▶ keys from the log ──▶ items ──▶ originals(refs, viewer), one read ──▶ reposts with their originals
-//!                                         └──▶ around(items, viewer), one read ──▶ items with counts and own
+//!                                         └──▶ around(items, onlooker), one read ──▶ items with counts and own
 //!   a comment ──▶ state of its item too, in the order of commits ──▶ comments(item, viewer), page by page
 //! ```
 //!
@@ -13,6 +13,7 @@
 //! - What is [own](Around::own) is read from the store each time, and never from a cache of another viewer (S2).
 
 mod comment;
+mod onlooker;
 mod original;
 mod reach;
 mod reaction;
@@ -20,9 +21,9 @@ mod sight;
 
 pub use comment::{
     COMMENT_MAX_BYTES, COMMENTS_LOOKED_AT, Comment, CommentOrder, CommentPage, CommentPlace, CommentRow, CommentRows,
-    CommentWrite, Commented, NewComment, Onlooker, PastComment, Talk, Tie, Uncommented, Visible, comment_id,
-    place_behind, shows_comment, stands,
+    CommentWrite, Commented, NewComment, PastComment, Talk, Uncommented, comment_id, place_behind, stands,
 };
+pub use onlooker::{Onlooker, Tie, Visible, shows_comment, shows_reaction};
 pub use original::{Original, Terms, Viewer, originals_of, shows_original};
 pub use reach::{Reach, sees};
 pub use reaction::{
@@ -34,7 +35,8 @@ pub use sight::{brought_to, opens, seen_by, who_sees};
 /// What stands around one item, as one viewer sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Around {
-    /// How many users have reacted with each kind, ascending by kind; without kinds that nobody has given.
+    /// How many users have reacted with each kind, of those whose reactions the viewer sees; ascending by kind, without
+    /// kinds that none of them has given.
     pub counts: Vec<(ReactionKind, u64)>,
     /// The kinds with which the viewer has reacted, ascending.
     pub own: Vec<ReactionKind>,
@@ -56,7 +58,7 @@ impl Around {
         kinds.chain([(COMMENTS, self.comments), (REPOSTS, self.reposts)]).filter(|(_, count)| *count > 0)
     }
 
-    /// What is told of it to somebody who sees the comments of some alone: not how many comments and reposts there are,
+    /// What is told of it to somebody who sees what some users do alone: not how many comments and reposts there are,
     /// since that would tell of those that are not shown.
     #[must_use]
     pub fn of_some(self) -> Self {

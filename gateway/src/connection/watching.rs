@@ -13,13 +13,13 @@
 use std::sync::Arc;
 
 use feedgate_common::ItemId;
-use feedgate_common::around::{Viewer, seen_by};
+use feedgate_common::around::{Around, Onlooker, Viewer, seen_by};
 use serde::Serialize;
 
 use super::Connection;
 use super::outcome::{Outcome, Then};
 use super::shared::Shared;
-use crate::around::{Counts, told_to};
+use crate::around::Counts;
 use crate::node::identity::Identity;
 use crate::node::slot::Slot;
 use crate::node::watches::{State, Watch};
@@ -144,14 +144,17 @@ pub(super) async fn watch(shared: Arc<Shared>, who: Arc<Identity>, slot: Arc<Slo
     let Some(seen) = found.into_iter().flatten().next() else {
         return Err(ErrorCode::UnknownChannel.because(format!("there is no item {item}")).into());
     };
-    let mut around = archive.around(&[item], Some(me)).await?.pop().unwrap_or_default();
-    let own = std::mem::take(&mut around.own);
-    let state = State { version: seen.version, around };
+    let onlooker = shared.reads.feeds.onlooker(Viewer::User(Some(me)));
+    // What all watchers share is read first: what changes after it is told.
+    let around = archive.around(&[item], Onlooker::user(me)).await?.pop().unwrap_or_default();
+    let state = State { version: seen.version, around: Around { own: vec![], ..around.clone() } };
     watch.begins(&state);
-    let around = told_to(shared.reads.feeds.onlooker(Viewer::User(Some(me))), state.around);
-    let counts = Counts(&around);
-    let own = own.iter().map(|kind| kind.as_str()).collect();
-    let begins = Begins { id: item, version: state.version, counts, own };
+    let around = match onlooker.sees_some() {
+        true => archive.around(&[item], onlooker).await?.pop().unwrap_or_default().of_some(),
+        false => around,
+    };
+    let own = around.own.iter().map(|kind| kind.as_str()).collect();
+    let begins = Begins { id: item, version: state.version, counts: Counts(&around), own };
     let data = serde_json::to_vec(&begins).expect("our own values serialize");
     Ok(Then::Watching(watch, Reply::Watch(Standing { data })))
 }

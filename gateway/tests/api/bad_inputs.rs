@@ -132,7 +132,7 @@ const URLS: &[Case] = &[
     ("GET /v1/items/6/reactions?kind=", "", 400, "kind", "1 to 64 bytes"),
     ("GET /v1/items/6/reactions?limit=1001", "", 400, "limit", "1 to 1000"),
     ("GET /v1/items/6/reactions?cursor=AAAA", "", 400, "cursor", "\"next\""),
-    ("GET /v1/items/6/reactions?viewer=bob", "", 400, "viewer", "known are kind, cursor, limit"),
+    ("GET /v1/items/6/reactions?reader=bob", "", 400, "reader", "known are kind, cursor, limit, viewer"),
     ("GET /v1/items/6?viewer=a%20b", "", 400, "viewer", "A-Z a-z 0-9"),
     ("PUT /v1/items/6/reactions/like/bob", "", 404, "", "no item 6"),
     ("DELETE /v1/items/6/reactions/like/bob", "", 404, "", "no item 6"),

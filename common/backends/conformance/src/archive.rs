@@ -173,6 +173,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         reactions::s1_the_list_of_who_reacted_pages_without_gap_or_repeat_while_others_react(open("reactors").await)
             .await;
         reactions::s1_with_its_item_all_of_it_is_gone_from_sight_at_once(open("reaction-ends").await).await;
+        reactions::s3_of_some_alone_a_viewer_counts_and_lists_what_it_sees(open("reaction-friends").await).await;
         reactions::s1_reactions_outlive_a_restart(&open).await;
     })
     .await;

@@ -509,18 +509,19 @@ impl Reactions for PostgresArchive {
         self.pool.write(work!(|connection| reactions::change(connection, asked, false))).await
     }
 
-    async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
-        self.pool.read(work!(|connection| reactions::around(connection, items, viewer))).await
+    async fn around(&self, items: &[ItemId], onlooker: Onlooker) -> Result<Vec<Around>> {
+        self.pool.read(work!(|connection| reactions::around(connection, items, onlooker))).await
     }
 
     async fn reactions(
         &self,
         item: ItemId,
+        onlooker: Onlooker,
         kind: Option<&ReactionKind>,
         before: Option<&Place>,
         limit: usize,
     ) -> Result<Vec<Reacted>> {
-        self.pool.read(work!(|connection| reactions::listed(connection, item, kind, before, limit))).await
+        self.pool.read(work!(|connection| reactions::listed(connection, item, onlooker, kind, before, limit))).await
     }
 
     async fn reacted_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {

@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use feedgate_common::around::{
-    Around, COMMENTS, KINDS_MAX, Place, REPOSTS, Reacted, Reaction, ReactionKind, Unreacted,
+    Around, COMMENTS, KINDS_MAX, Onlooker, Place, REPOSTS, Reacted, Reaction, ReactionKind, Unreacted,
 };
 use feedgate_common::error::Result;
 use feedgate_common::{ItemId, Millis, UserNo};
@@ -27,6 +27,9 @@ use crate::users::user_id;
 
 /// Into how many rows the counter of one item and kind is divided.
 const SHARDS: i32 = 32;
+
+/// The number of a viewer who is no user.
+const NOBODY: i32 = -1;
 
 /// How often a change is tried that another transaction was in the way of.
 const TRIES: usize = 5;
@@ -99,17 +102,97 @@ FROM repost_counts p JOIN items i ON i.id = p.item AND i.body IS NOT NULL
 WHERE p.item = ANY($1) GROUP BY p.item HAVING sum(p.count) > 0
 ORDER BY 1, 2";
 
-/// The newest of each kind, and of these the newest of all.
-const LISTED: &str = "
-SELECT r.at, r.reader, k.kind, u.name
+/// Whose reactions `$viewer` sees where only those of mutual friends are seen, as
+/// [`feedgate_common::around::shows_reaction`] says, but for those of the author of an item: `near` are the viewer and its
+/// friends, `blocked` those in a block with it. 12 is the bits of a block by either side.
+macro_rules! circle {
+    ($viewer:literal) => {
+        concat!(
+            "blocked AS MATERIALIZED (
+    SELECT author AS reader FROM edges WHERE reader = ",
+            $viewer,
+            " AND shields & 12 <> 0
+), near AS MATERIALIZED (
+    SELECT e.author AS reader FROM edges e
+    JOIN edges back ON back.reader = e.author AND back.author = e.reader AND (back.is_on OR back.held_back)
+    WHERE e.reader = ",
+            $viewer,
+            " AND (e.is_on OR e.held_back) AND e.shields & 12 = 0
+    UNION SELECT ",
+            $viewer,
+            "
+)"
+        )
+    };
+}
+
+/// Counts and own of reactions by kind, as [`AROUND`] gives them, of those whose reactions the viewer sees. Of its own items
+/// it sees all but those of users in a block with it: these are few, so they are counted and taken off.
+const AROUND_OF_SOME: &str = concat!(
+    "WITH asked AS MATERIALIZED (
+    SELECT id AS item, author FROM items WHERE id = ANY($1) AND body IS NOT NULL
+), ",
+    circle!("$2"),
+    ", seen AS (
+    SELECT a.item, n.reader FROM asked a CROSS JOIN near n WHERE a.author <> $2
+    UNION SELECT a.item, a.author FROM asked a
+    WHERE a.author <> $2 AND a.author NOT IN (SELECT reader FROM blocked)
+)
+SELECT r.item, r.kind, count(*), bool_or(r.reader = $2)
+FROM seen s JOIN reactions r ON r.item = s.item AND r.reader = s.reader GROUP BY r.item, r.kind
+UNION ALL
+SELECT c.item, c.kind, c.count - o.count, EXISTS (
+    SELECT FROM reactions r WHERE r.item = c.item AND r.kind = c.kind AND r.reader = $2)
+FROM (SELECT item, kind, sum(count)::bigint AS count FROM reaction_counts JOIN asked USING (item)
+      WHERE author = $2 GROUP BY item, kind) c
+CROSS JOIN LATERAL (
+    SELECT count(*) FROM blocked b JOIN reactions r ON r.item = c.item AND r.reader = b.reader AND r.kind = c.kind) o
+WHERE c.count > o.count
+ORDER BY 1, 2"
+);
+
+/// The newest of each kind, and of these the newest of all, of those readers whom the condition takes.
+macro_rules! listed {
+    ($of:literal) => {
+        concat!(
+            "SELECT r.at, r.reader, k.kind, u.name
 FROM (SELECT DISTINCT c.kind FROM reaction_counts c JOIN items i ON i.id = c.item AND i.body IS NOT NULL
       WHERE c.item = $1 AND ($2::text IS NULL OR c.kind = $2)) k
 CROSS JOIN LATERAL (
     SELECT at, reader FROM reactions
-    WHERE item = $1 AND kind = k.kind AND (at, reader) <= ($3, $4) AND ((at, reader) < ($3, $4) OR kind < $5)
+    WHERE item = $1 AND kind = k.kind AND (at, reader) <= ($3, $4) AND ((at, reader) < ($3, $4) OR kind < $5)",
+            $of,
+            "
     ORDER BY at DESC, reader DESC LIMIT $6) r
 JOIN users u ON u.no = r.reader
-ORDER BY r.at DESC, r.reader DESC, k.kind DESC LIMIT $6";
+ORDER BY r.at DESC, r.reader DESC, k.kind DESC LIMIT $6"
+        )
+    };
+}
+
+const LISTED: &str = listed!("");
+
+/// The list as the author of the item, `$7`, sees it where the reactions of some are seen.
+const LISTED_FOR_OWNER: &str =
+    listed!(" AND reader NOT IN (SELECT author FROM edges e WHERE e.reader = $7 AND shields & 12 <> 0)");
+
+/// The list as another user, `$7`, sees it then.
+const LISTED_OF_SOME: &str = concat!(
+    "WITH ",
+    circle!("$7"),
+    ", seen AS (
+    SELECT reader FROM near
+    UNION SELECT author FROM items WHERE id = $1 AND author NOT IN (SELECT reader FROM blocked)
+)
+SELECT r.at, r.reader, r.kind, u.name FROM seen s JOIN reactions r ON r.item = $1 AND r.reader = s.reader
+JOIN users u ON u.no = r.reader
+WHERE ($2::text IS NULL OR r.kind = $2) AND (r.at, r.reader) <= ($3, $4) AND ((r.at, r.reader) < ($3, $4) OR r.kind < $5)
+  AND EXISTS (SELECT FROM items WHERE id = $1 AND body IS NOT NULL)
+ORDER BY r.at DESC, r.reader DESC, r.kind DESC LIMIT $6"
+);
+
+/// Who has published an item that lives.
+const OWNER: &str = "SELECT author FROM items WHERE id = $1 AND body IS NOT NULL";
 
 const REACTED_ITEM: &str = "
 SELECT c.item FROM reaction_counts c JOIN items i ON i.id = c.item AND i.body IS NOT NULL
@@ -210,10 +293,11 @@ async fn attempt(connection: &mut PgConnection, reactions: &[Reaction], on: bool
 pub(crate) async fn around(
     connection: &mut PgConnection,
     items: &[ItemId],
-    viewer: Option<UserNo>,
+    onlooker: Onlooker,
 ) -> sqlx::Result<Vec<Around>> {
     let asked: Vec<i64> = items.iter().copied().map(rows::item).collect();
-    let query = sqlx::query_as(AROUND).bind(&asked).bind(viewer.map_or(-1, rows::user));
+    let statement = if onlooker.sees_some() { AROUND_OF_SOME } else { AROUND };
+    let query = sqlx::query_as(statement).bind(&asked).bind(onlooker.viewer.user().map_or(NOBODY, rows::user));
     let read: Vec<(i64, String, i64, bool)> = query.fetch_all(connection).await?;
     let mut found: HashMap<i64, Around> = HashMap::new();
     for (item, kind, count, own) in read {
@@ -234,24 +318,36 @@ pub(crate) async fn around(
     Ok(asked.iter().map(|item| found.get(item).cloned().unwrap_or_default()).collect())
 }
 
-/// Who has reacted to an item, newest first.
+/// Who has reacted to an item, of those whose reactions the onlooker sees, newest first.
 pub(crate) async fn listed(
     connection: &mut PgConnection,
     item: ItemId,
+    onlooker: Onlooker,
     kind: Option<&ReactionKind>,
     before: Option<&Place>,
     limit: usize,
 ) -> sqlx::Result<Vec<Reacted>> {
+    let viewer = onlooker.viewer.user().map_or(NOBODY, rows::user);
+    let statement = match onlooker.sees_some() {
+        true => {
+            let query = sqlx::query_scalar(OWNER).bind(rows::item(item));
+            let owner: Option<i32> = query.fetch_optional(&mut *connection).await?;
+            if owner == Some(viewer) { LISTED_FOR_OWNER } else { LISTED_OF_SOME }
+        }
+        false => LISTED,
+    };
     let (at, user) = before.map_or((Millis::MAX, i32::MAX), |before| (before.at, rows::user(before.user)));
-    let read: Vec<(i64, i32, String, String)> = sqlx::query_as(LISTED)
+    let mut query = sqlx::query_as(statement)
         .bind(rows::item(item))
         .bind(kind.map(ReactionKind::as_str))
         .bind(at)
         .bind(user)
         .bind(before.map_or("", |before| before.kind.as_str()))
-        .bind(rows::limit(limit))
-        .fetch_all(connection)
-        .await?;
+        .bind(rows::limit(limit));
+    if statement != LISTED {
+        query = query.bind(viewer);
+    }
+    let read: Vec<(i64, i32, String, String)> = query.fetch_all(connection).await?;
     let line = |(at, user, kind, name): (i64, i32, String, String)| {
         let place = Place { at, user: rows::user_of(user)?, kind: kind_of(&kind)? };
         Ok(Reacted { user: user_id(&name)?, place })

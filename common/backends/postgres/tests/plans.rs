@@ -7,7 +7,9 @@
 
 mod server;
 
-use feedgate_common::archive::{Below, Comments, Content, Graph, Items, Outboxes, Publish, Search, Write, Writes};
+use feedgate_common::archive::{
+    Below, Comments, Content, Graph, Items, Outboxes, Publish, Reactions, Search, Write, Writes,
+};
 use feedgate_common::around::{CommentOrder, CommentPlace, Onlooker, Viewer, Visible};
 use feedgate_common::graph::Shield;
 use feedgate_common::search::{Look, Subject, TextFields};
@@ -279,6 +281,45 @@ async fn s10_only_the_first_item_of_an_author_takes_more_statements_with_own_pos
     let told = "INSERT INTO own_posts (own_posts, at) VALUES (true, NULL)";
     assert_eq!(statements(told, 1).await, 3, "its author is locked as a reader, and an edge is read and stored");
     assert_eq!(statements(told, 3).await, 3, "the edge is there");
+}
+
+/// Three items with ten thousand reactions each, one of them of reader 7, who has a hundred friends among 20,000 users.
+const FILL_REACTIONS: &str = "
+INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 20000) n;
+INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, body, feed)
+    SELECT n, CASE WHEN n = 3 THEN 7 ELSE n END, 1, 1, 1, 1, 0, '\\x00', '1', 0 FROM generate_series(1, 3) n;
+INSERT INTO reactions SELECT i, 'like', n, n * 2 FROM generate_series(1, 3) i, generate_series(1, 10000) n;
+INSERT INTO reaction_counts SELECT i, 'like', s, 10000 / 32 FROM generate_series(1, 3) i, generate_series(0, 31) s;
+INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on)
+    SELECT 7, n * 100, 1, 0, 0, nextval('follows'), 7, true FROM generate_series(1, 100) n UNION ALL
+    SELECT n * 100, 7, 1, 0, 0, nextval('follows'), 7, true FROM generate_series(1, 100) n UNION ALL
+    SELECT n, 1, 1, 0, 0, nextval('follows'), 7, true FROM generate_series(8, 20000) n;
+INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on, shields)
+    SELECT 7, n * 100 + 2, 1, 0, 0, nextval('follows'), 7, false, 4 FROM generate_series(1, 20) n;
+ANALYZE";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_of_a_hot_item_the_reactions_of_friends_are_looked_up_and_all_others_left_alone() {
+    let plans = plans("friends", FILL_REACTIONS, async |archive| {
+        let onlooker = Onlooker { visible: Visible::Mutual, ..Onlooker::user(UserNo(7)) };
+        let items = [1, 2, 3].map(|n| ItemId(1 << 63 | n));
+        let around = archive.around(&items, onlooker).await.unwrap();
+        let likes = around.iter().map(|around| around.counts[0].1).collect::<Vec<_>>();
+        assert_eq!(
+            likes,
+            [102, 102, 10000 / 32 * 32 - 20],
+            "friends, the reader and the author; all but who is blocked"
+        );
+        for item in items {
+            assert_eq!(archive.reactions(item, onlooker, None, None, 20).await.unwrap().len(), 20);
+        }
+    })
+    .await;
+    assert!(plans.len() >= 4, "{plans:?}");
+    for plan in &plans {
+        assert_without(std::slice::from_ref(plan), &["Seq Scan on reactions", "Seq Scan on edges"]);
+        assert!(touched(plan) < 3_000, "{} pages:\n{plan}", touched(plan));
+    }
 }
 
 /// Fifty thousand items that all have mark 1; one in ten thousand has mark 7.

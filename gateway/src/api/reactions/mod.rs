@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::around::{Around, Reacted, Reaction, ReactionKind, Unreacted, Viewer};
+use feedgate_common::around::{Around, Onlooker, Reacted, Reaction, ReactionKind, Unreacted, Viewer};
 use feedgate_common::doorbell::Touch;
 use feedgate_common::feed::Feeds;
 use feedgate_common::{Archive, ItemId, Millis, UserId};
 use serde::Serialize;
 
 use super::access::{Caller, ReaderOrPublisher};
-use super::items::{missing, resolve, resolve_seen, sees};
+use super::items::{missing, resolve, resolve_seen, seen_as, sees, viewer};
 use super::names::{intern, user_no};
 use super::problem::{Kind, Problem};
 use super::query::{ItemRef, NoQuery, Query, Segment, Segments3};
@@ -89,8 +89,8 @@ async fn change(
         Err(Unreacted::NoSuchItem(_)) => return Err(missing(which)),
         Err(refused @ Unreacted::TooManyKinds(_)) => return Err(refused.into()),
     }
-    let now = archive.around(&[item], Some(user)).await?.pop().unwrap_or_default();
-    let now = told_to(feeds.onlooker(Viewer::User(Some(user))), now);
+    let onlooker = feeds.onlooker(Viewer::User(Some(user)));
+    let now = told_to(onlooker, archive.around(&[item], onlooker).await?.pop().unwrap_or_default());
     Ok(permit.answer(&Now { id: item, counts: Counts(&now), own: &now.own }))
 }
 
@@ -107,7 +107,7 @@ impl From<Unreacted> for Problem {
 /// Whether the user has reacted to the item with this kind.
 async fn has(archive: &dyn Archive, item: ItemId, user: &UserId, kind: &ReactionKind) -> Result<bool, Problem> {
     let Some(user) = user_no(archive, user).await? else { return Ok(false) };
-    let Around { own, .. } = archive.around(&[item], Some(user)).await?.pop().unwrap_or_default();
+    let Around { own, .. } = archive.around(&[item], Onlooker::user(user)).await?.pop().unwrap_or_default();
     Ok(own.contains(kind))
 }
 
@@ -127,23 +127,26 @@ struct List {
     next: Option<String>,
 }
 
-/// Answers `GET /v1/items/{id}/reactions` with a page of those who have reacted to the item.
+/// Answers `GET /v1/items/{id}/reactions` with a page of those who have reacted to the item, as the reader of the token or
+/// the user that `viewer` names sees them.
 pub(super) async fn list(
     caller: Caller,
-    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     Segment(which): Segment<ItemRef>,
     query: Query,
 ) -> Result<Response, Problem> {
-    let params = query.only(&["kind", "cursor", "limit"])?;
+    let params = query.only(&["kind", "cursor", "limit", "viewer"])?;
     let kind: Option<ReactionKind> = params.parse("kind")?;
     let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
     let before = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
-    let reader = caller.reader().cloned();
+    let (reader, viewer) = (caller.reader().cloned(), viewer(&caller, &params)?);
     let permit = caller.permit(most(1, ANSWER_BYTES) + (limit + 1) * LINE_MAX).await?;
-    let item = resolve_seen(reader.as_ref(), &*archive, &which).await?;
+    let archive = &**feeds.archive();
+    let item = resolve_seen(reader.as_ref(), archive, &which).await?;
+    let onlooker = feeds.onlooker(seen_as(archive, viewer).await?);
     // Reading one more than asked shows whether there is a next page.
-    let mut lines = archive.reactions(item, kind.as_ref(), before.as_ref(), limit + 1).await?;
+    let mut lines = archive.reactions(item, onlooker, kind.as_ref(), before.as_ref(), limit + 1).await?;
     let next = (lines.len() > limit).then(|| cursor::text(&lines[limit - 1].place));
     lines.truncate(limit);
     let line = |Reacted { user, place }| Line { user, kind: place.kind, since: place.at };

@@ -363,7 +363,7 @@ pub(super) async fn shields(archive: &dyn Transfer, user: UserNo, lines: &mut Li
 
 /// Writes a line for the next reactions to an item.
 async fn reactions(archive: &dyn Reactions, item: ItemId, before: Option<&Place>, lines: &mut Lines) -> Result<Cursor> {
-    let listed = archive.reactions(item, None, before, PIECE).await?;
+    let listed = archive.reactions(item, Onlooker::BACKEND, None, before, PIECE).await?;
     for Reacted { user, place } in &listed {
         lines.put(&Out::Reaction { id: item, kind: &place.kind, user, since: place.at });
     }

@@ -58,7 +58,7 @@ pub(crate) struct Watches {
     doubt: Notify,
     count: AtomicUsize,
     uptime: Uptime,
-    /// Whose comments users see.
+    /// Whose comments and reactions users see.
     visible: Visible,
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_common::around::{Around, Comment, Onlooker, Viewer, Visible};
+use feedgate_common::around::{Around, Comment, Onlooker, Visible};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Cards, cards_of};
 use feedgate_common::{Archive, Doorbell, Item, ItemId, UserId, UserNo};
@@ -13,7 +13,7 @@ use tokio::time::{sleep, sleep_until};
 
 use super::told::{News, Readers};
 use super::{State, Watcher, Watches, Work};
-use crate::around::{CommentJson, Counts, told_to};
+use crate::around::{CommentJson, Counts};
 use crate::node::bounded::bounded;
 use crate::node::paced::paced;
 use crate::node::slot::Wake;
@@ -112,7 +112,7 @@ async fn read(watches: &Watches, archive: &dyn Archive, due: Vec<(ItemId, Work)>
 async fn find(archive: &dyn Archive, due: &[(ItemId, Work)], visible: Visible) -> Result<Found> {
     let ids: Vec<ItemId> = due.iter().map(|(item, _)| *item).collect();
     let items = bounded(archive.items(&ids)).await?;
-    let around = bounded(archive.around(&ids, None)).await?;
+    let around = bounded(archive.around(&ids, Onlooker::BACKEND)).await?;
     let asked = due.iter().flat_map(|(item, work)| work.comments.keys().map(|comment| (*item, *comment)));
     let asked: Vec<(ItemId, ItemId)> = asked.collect();
     let mut comments = HashMap::new();
@@ -153,6 +153,8 @@ async fn ties(archive: &dyn Archive, authors: Vec<UserNo>, visible: Visible) -> 
 enum Data<'a> {
     /// So many reactions, comments and reposts there are, and the item has this version.
     Counts { counts: Counts<'a>, version: u32 },
+    /// The counts may have changed, and each user has its own: the device is to read the item, which has this version.
+    Changed { version: u32 },
     /// A comment is new, was edited, or was deleted and stands as a placeholder.
     Comment {
         comment: CommentJson<'a>,
@@ -181,10 +183,11 @@ fn settle(
 ) -> Vec<Arc<Watcher>> {
     let mut all = watches.all.lock();
     let Some(entry) = all.items.get_mut(&id) else { return vec![] };
-    let onlooker = Onlooker { viewer: Viewer::User(None), visible: watches.visible };
-    let around = told_to(onlooker, state.around.clone());
-    let data = Data::Counts { counts: Counts(&around), version: state.version };
-    let counts = data.json();
+    let counts = match watches.visible {
+        Visible::All => Data::Counts { counts: Counts(&state.around), version: state.version },
+        Visible::Mutual => Data::Changed { version: state.version },
+    };
+    let counts = counts.json();
     let settled = entry.watched.settle(watches.uptime.elapsed_ms(), work, state);
     let mut told = entry.hub.told.lock();
     let before = told.last();

@@ -197,7 +197,7 @@ async fn ann_is_gone(archive: &Arc<dyn Archive>, world: &World) {
             "{held:?}"
         );
     }
-    let around = archive.around(&[of_bob], Some(ann)).await.unwrap().remove(0);
+    let around = archive.around(&[of_bob], Onlooker::user(ann)).await.unwrap().remove(0);
     assert_eq!((around.counts, around.own, around.comments), (vec![("like".parse().unwrap(), 1)], vec![], 1));
     let talk = archive.comments(of_bob, Onlooker::BACKEND, CommentOrder::Oldest, None, 9).await.unwrap().comments;
     let says: Vec<_> =
@@ -366,7 +366,7 @@ pub(super) async fn an_erasure_goes_through_pages_of_any_length(archive: Arc<dyn
     let wants =
         Removed { items: all, comments: 2 * all, reactions: all, followers: all, shielded: all, ..Removed::default() };
     assert_eq!(removed, wants);
-    let around = archive.around(&of_bob[..2], None).await.unwrap();
+    let around = archive.around(&of_bob[..2], Onlooker::BACKEND).await.unwrap();
     assert!(around.iter().all(|around| around.counts.is_empty()), "{around:?}");
     assert_eq!(around.iter().map(|around| around.comments).sum::<u64>(), all);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Audience, Publish, Write, Written};
-use feedgate_common::around::{CommentWrite, Reaction};
+use feedgate_common::around::{CommentWrite, Onlooker, Reaction};
 use feedgate_common::erase::{Stage, Trace};
 use feedgate_common::feed::traces;
 use feedgate_common::graph::Shield;
@@ -241,7 +241,7 @@ pub(super) async fn s1_of_deeds_that_race_a_line_counts_each_once(archive: Arc<d
     }
     let mut given = 0;
     for racer in racers {
-        given += archive.around(&[item], Some(racer)).await.unwrap()[0].own.len();
+        given += archive.around(&[item], Onlooker::user(racer)).await.unwrap()[0].own.len();
     }
     let found = texts(&*archive, ann).await;
     assert_eq!(found.len(), usize::from(given > 0), "{found:?}");

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Publish, Write, Written};
-use feedgate_common::around::{CommentWrite, Commented, NewComment, PastComment, Reaction, Unreacted, Visible};
+use feedgate_common::around::{
+    CommentWrite, Commented, NewComment, Onlooker, PastComment, Reaction, Unreacted, Visible,
+};
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::notify::{KEY_PREFIX, Notified, Rules, Way};
@@ -397,7 +399,7 @@ pub(super) async fn i3_of_deeds_that_race_each_is_told_once(archive: Arc<dyn Arc
         if archive.followees_among(*racer, &[ann]).await.unwrap() == [ann] {
             wanted.push(format!("{{\"actor\":\"{name}\"}}"));
         }
-        if !archive.around(&[item], Some(*racer)).await.unwrap()[0].own.is_empty() {
+        if !archive.around(&[item], Onlooker::user(*racer)).await.unwrap()[0].own.is_empty() {
             wanted.push(format!("{{\"actor\":\"{name}\",\"item\":\"{item}\",\"reaction\":\"heart\"}}"));
         }
     }

@@ -1,14 +1,15 @@
 //! Tests of reactions: a set whose count is its size whatever races, a list that pages without a gap, and what a viewer
 //! sees of it (S1, S2).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use feedgate_common::archive::Archive;
-use feedgate_common::around::{Around, KINDS_MAX, Place, Reaction, ReactionKind, Unreacted};
+use feedgate_common::around::{Around, KINDS_MAX, Onlooker, Place, Reaction, ReactionKind, Unreacted, Viewer, Visible};
+use feedgate_common::graph::Shield;
 use feedgate_common::{ItemId, Millis, UserNo};
 
-use super::{NOW, accept, delete, number, post, write, write_at};
+use super::{NOW, accept, delete, follow, number, post, write, write_at};
 
 /// What a random schedule does: (item, kind, user, whether the reaction is given).
 pub type Change = (usize, usize, usize, bool);
@@ -32,7 +33,7 @@ async fn unreact(archive: &dyn Archive, reaction: Reaction) -> Result<bool, Unre
 }
 
 async fn around(archive: &dyn Archive, item: ItemId, viewer: Option<UserNo>) -> Around {
-    archive.around(&[item], viewer).await.unwrap().remove(0)
+    archive.around(&[item], viewer.map_or(Onlooker::BACKEND, Onlooker::user)).await.unwrap().remove(0)
 }
 
 async fn users<const N: usize>(archive: &dyn Archive) -> [UserNo; N] {
@@ -61,7 +62,7 @@ pub(super) async fn s1_a_reaction_is_in_the_set_once_or_not_at_all(archive: Arc<
     assert_eq!(around(archive, item, Some(bob)).await, shown(&[("like", 2), ("sad", 1)], &["like", "sad"]));
     assert_eq!(around(archive, item, Some(cid)).await, shown(&[("like", 2), ("sad", 1)], &["like"]));
     assert_eq!(around(archive, item, None).await, shown(&[("like", 2), ("sad", 1)], &[]));
-    let lines = archive.reactions(item, None, None, 10).await.unwrap();
+    let lines = archive.reactions(item, Onlooker::BACKEND, None, None, 10).await.unwrap();
     let times: Vec<_> = lines.iter().map(|line| (line.place.at, line.user.as_str())).collect();
     assert_eq!(times, [(NOW + 7, "user-1"), (NOW + 6, "user-0"), (NOW, "user-0")], "a reaction keeps its time");
     assert_eq!(unreact(archive, reaction(item, "sad", bob, 0)).await, Ok(true));
@@ -77,7 +78,7 @@ pub(super) async fn s1_one_call_answers_each_reaction_in_its_place(archive: Arc<
     let asked = [like(item, bob), like(ItemId(1), bob), like(item, cid), like(item, bob)];
     let answers = archive.react(&asked).await.unwrap();
     assert_eq!(answers, [Ok(true), Err(Unreacted::NoSuchItem(ItemId(1))), Ok(true), Ok(false)]);
-    assert_eq!(archive.around(&[ItemId(1), item, item], Some(cid)).await.unwrap(), {
+    assert_eq!(archive.around(&[ItemId(1), item, item], Onlooker::user(cid)).await.unwrap(), {
         let liked = shown(&[("like", 2)], &["like"]);
         [Around::default(), liked.clone(), liked]
     });
@@ -134,7 +135,7 @@ pub(super) async fn s1_a_count_is_the_size_of_its_set_after_any_race(archive: Ar
 /// Checks that the counts, the list and what is own of these items agree.
 async fn is_exact(archive: &dyn Archive, items: &[ItemId], users: &[UserNo]) {
     for item in items {
-        let lines = archive.reactions(*item, None, None, 1000).await.unwrap();
+        let lines = archive.reactions(*item, Onlooker::BACKEND, None, None, 1000).await.unwrap();
         let set: BTreeSet<(ReactionKind, UserNo)> =
             lines.iter().map(|line| (line.place.kind.clone(), line.place.user)).collect();
         assert_eq!(set.len(), lines.len(), "nobody is listed twice");
@@ -196,7 +197,7 @@ pub(super) async fn s1_the_list_of_who_reacted_pages_without_gap_or_repeat_while
         let only = only.map(kind);
         let (mut walked, mut before): (Vec<Place>, Option<Place>) = (vec![], None);
         loop {
-            let page = archive.reactions(item, only.as_ref(), before.as_ref(), 5).await.unwrap();
+            let page = archive.reactions(item, Onlooker::BACKEND, only.as_ref(), before.as_ref(), 5).await.unwrap();
             let Some(last) = page.last() else { break };
             before = Some(last.place.clone());
             walked.extend(page.into_iter().map(|line| line.place));
@@ -210,7 +211,84 @@ pub(super) async fn s1_the_list_of_who_reacted_pages_without_gap_or_repeat_while
         walked.retain(|place| place.at < NOW + 100);
         assert_eq!(walked, wanted, "{only:?}");
     }
-    assert_eq!(archive.reactions(item, Some(&kind("none")), None, 5).await.unwrap(), []);
+    assert_eq!(archive.reactions(item, Onlooker::BACKEND, Some(&kind("none")), None, 5).await.unwrap(), []);
+}
+
+/// Of one item few users have reacted, of the other more than anybody has friends: a home may look at either side.
+pub(super) async fn s3_of_some_alone_a_viewer_counts_and_lists_what_it_sees(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let (few, _) = accept(archive, post("user-0", "few"), NOW).await;
+    let (many, _) = accept(archive, post("user-0", "many"), NOW).await;
+    let users: [UserNo; 12] = users(archive).await;
+    let [owner, friend, behind, one_sided, viewer, muted, stranger, ..] = users;
+    let name = |user: UserNo| format!("user-{}", users.iter().position(|other| *other == user).unwrap());
+    let mut both = vec![];
+    for (a, b) in [(viewer, friend), (viewer, behind), (viewer, muted), (owner, friend), (owner, behind)] {
+        both.extend([(a, b), (b, a)]);
+    }
+    for (reader, author) in both.into_iter().chain([(viewer, one_sided), (viewer, owner)]) {
+        write(archive, follow(&name(reader), &name(author))).await.unwrap();
+    }
+    let put_up = async |shield, other| {
+        write(archive, super::shield(&name(viewer), shield, &name(other), true)).await.unwrap();
+    };
+    put_up(Shield::Block, behind).await;
+    put_up(Shield::Mute, muted).await;
+    write(archive, super::shield(&name(behind), Shield::Block, &name(owner), true)).await.unwrap();
+    let mut given: Vec<(ItemId, Place)> = vec![];
+    for (item, reacting) in [(few, &[friend, stranger][..]), (many, &users)] {
+        for (nth, user) in reacting.iter().enumerate() {
+            for word in if nth % 2 == 0 { &["like", "sad"][..] } else { &["like"] } {
+                let at = NOW + (nth / 3) as i64;
+                react(archive, reaction(item, word, *user, at)).await.unwrap();
+                given.push((item, Place { at, user: *user, kind: kind(word) }));
+            }
+        }
+    }
+    let seen_by: [(Viewer, Vec<UserNo>); 6] = [
+        (Viewer::Backend, users.to_vec()),
+        (Viewer::User(None), vec![owner]),
+        (Viewer::User(Some(viewer)), vec![owner, friend, viewer, muted]),
+        (Viewer::User(Some(owner)), users.iter().copied().filter(|user| *user != behind).collect()),
+        (Viewer::User(Some(behind)), vec![behind]),
+        (Viewer::User(Some(stranger)), vec![owner, stranger]),
+    ];
+    for (viewer, seen) in seen_by {
+        let onlooker = Onlooker { viewer, visible: Visible::Mutual };
+        let around = archive.around(&[many, few, many], onlooker).await.unwrap();
+        for (item, around) in [many, few, many].into_iter().zip(around) {
+            let shown = |place: &Place| seen.contains(&place.user);
+            let places = given.iter().filter(|(of, place)| *of == item && shown(place)).map(|(_, place)| place);
+            let mut places: Vec<&Place> = places.collect();
+            places.sort_unstable_by(|a, b| b.cmp(a));
+            let mut counts: BTreeMap<&ReactionKind, u64> = BTreeMap::new();
+            places.iter().for_each(|place| *counts.entry(&place.kind).or_default() += 1);
+            let own = places.iter().filter(|place| Some(place.user) == viewer.user());
+            let own: BTreeSet<_> = own.map(|place| place.kind.clone()).collect();
+            let counts: Vec<_> = counts.into_iter().map(|(kind, count)| (kind.clone(), count)).collect();
+            let wanted = Around { counts, own: own.into_iter().collect(), ..Around::default() };
+            assert_eq!(around, wanted, "{viewer:?} of {item}");
+            for only in [None, Some(kind("sad"))] {
+                let (mut walked, mut before): (Vec<Place>, Option<Place>) = (vec![], None);
+                loop {
+                    let (only, from) = (only.as_ref(), before.as_ref());
+                    let page = archive.reactions(item, onlooker, only, from, 2).await.unwrap();
+                    let Some(last) = page.last() else { break };
+                    before = Some(last.place.clone());
+                    walked.extend(page.into_iter().map(|line| line.place));
+                }
+                let wanted = places.iter().filter(|place| only.as_ref().is_none_or(|only| *only == place.kind));
+                let wanted: Vec<Place> = wanted.map(|place| (*place).clone()).collect();
+                assert_eq!(walked, wanted, "{viewer:?} of {item}, {only:?}");
+            }
+        }
+    }
+    write(archive, delete(many)).await.unwrap();
+    for viewer in [owner, viewer] {
+        let onlooker = Onlooker { viewer: Viewer::User(Some(viewer)), visible: Visible::Mutual };
+        assert_eq!(archive.around(&[many], onlooker).await.unwrap(), [Around::default()]);
+        assert_eq!(archive.reactions(many, onlooker, None, None, 9).await.unwrap(), []);
+    }
 }
 
 pub(super) async fn s1_with_its_item_all_of_it_is_gone_from_sight_at_once(archive: Arc<dyn Archive>) {
@@ -224,7 +302,7 @@ pub(super) async fn s1_with_its_item_all_of_it_is_gone_from_sight_at_once(archiv
     assert_eq!(archive.reacted_item(None).await.unwrap(), Some(kept.min(item)));
     write(archive, delete(item)).await.unwrap();
     assert_eq!(around(archive, item, Some(bob)).await, Around::default());
-    assert_eq!(archive.reactions(item, None, None, 9).await.unwrap(), []);
+    assert_eq!(archive.reactions(item, Onlooker::BACKEND, None, None, 9).await.unwrap(), []);
     let like = || reaction(item, "like", bob, NOW);
     assert_eq!(react(archive, like()).await, Err(Unreacted::NoSuchItem(item)));
     assert_eq!(unreact(archive, like()).await, Err(Unreacted::NoSuchItem(item)));

@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(left(&archive), [1, all, all, all, 0]);
         archive.write(vec![Write::Delete { item, if_version: None }], 2).await.unwrap();
         assert_eq!(left(&archive), [0, all, all, all, 1], "out of sight at once");
-        assert_eq!(archive.around(&[item], None).await.unwrap()[0].comments, 0);
+        assert_eq!(archive.around(&[item], Onlooker::BACKEND).await.unwrap()[0].comments, 0);
         let follow = || Write::Follow { reader: "bob".parse().unwrap(), author: "ann".parse().unwrap() };
         for rows in [1, 0] {
             archive.write(vec![follow()], 3).await.unwrap();
@@ -331,6 +331,6 @@ mod tests {
         let item = commented(&archive, 3).await;
         drop(archive);
         let archive = open(dir.path()).await;
-        assert_eq!(archive.around(&[item], None).await.unwrap()[0].comments, 3);
+        assert_eq!(archive.around(&[item], Onlooker::BACKEND).await.unwrap()[0].comments, 3);
     }
 }

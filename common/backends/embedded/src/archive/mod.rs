@@ -28,6 +28,7 @@ mod announcements;
 mod any;
 mod around_items;
 mod audiences;
+mod circle;
 mod comments;
 mod content;
 mod epochs;

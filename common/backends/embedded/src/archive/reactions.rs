@@ -8,13 +8,14 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::Reactions;
 use feedgate_common::around::{
-    Around, Place, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind, newest_of, place_after,
+    Around, Onlooker, Place, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind, newest_of, place_after,
 };
 use feedgate_common::error::Result;
 use feedgate_common::{ItemId, Millis, StoreError, UserNo};
 
 use super::any::Any;
 use super::around_items::AroundItems;
+use super::circle::Circle;
 use super::tables::{self, Items, Life, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow};
 use super::{EmbeddedArchive, comments, reposts};
 use crate::request::Durability;
@@ -46,15 +47,17 @@ impl Reactions for EmbeddedArchive {
         self.db.write(Durability::Synced, unreact).await
     }
 
-    async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
+    async fn around(&self, items: &[ItemId], onlooker: Onlooker) -> Result<Vec<Around>> {
         let any = [&self.reactions.any, &self.comments.any, &*self.any_reposts].map(Any::is_set);
         let [any_reactions, any_comments, any_reposts] = any;
         if any == [false; 3] {
             return Ok(vec![Around::default(); items.len()]);
         }
         let view = self.db.view()?;
+        let circle = if any_reactions { Circle::of(&view, onlooker)? } else { None };
         let joined = |item: &ItemId| {
-            let reactions = if any_reactions { around(&view, *item, viewer)? } else { Around::default() };
+            let reactions =
+                if any_reactions { around(&view, *item, onlooker, circle.as_ref())? } else { Around::default() };
             let comments = if any_comments { comments::count(&view, *item)? } else { 0 };
             // Reposts outlive their original, around which nothing stands any more.
             let reposts = if any_reposts { reposts::how_many(&*view, *item)? } else { 0 };
@@ -67,12 +70,17 @@ impl Reactions for EmbeddedArchive {
     async fn reactions(
         &self,
         item: ItemId,
+        onlooker: Onlooker,
         kind: Option<&ReactionKind>,
         before: Option<&Place>,
         limit: usize,
     ) -> Result<Vec<Reacted>> {
         let view = self.db.view()?;
-        let places = places(&view, item, kind, before, limit)?;
+        let page = Page { item, kind, before, limit };
+        let places = match Circle::of(&view, onlooker)? {
+            Some(circle) => page.seen(&view, &circle)?,
+            None => page.of_all(&view, |_| true)?,
+        };
         let line = |place: Place| Ok(Reacted { user: self.users.learn_id(&view, place.user)?, place });
         places.into_iter().map(line).collect()
     }
@@ -157,14 +165,23 @@ fn kind_of(item: ItemId, text: &CompactString) -> Result<ReactionKind> {
     text.parse().map_err(|why| StoreError::corrupt(format_args!("a kind of reaction to item {item}: {why}")))
 }
 
-fn around(view: &View, item: ItemId, viewer: Option<UserNo>) -> Result<Around> {
-    let Some(TallyRow(tally)) = view.get::<Tallies>(&item)? else { return Ok(Around::default()) };
-    let kinds = tally.iter().map(|(kind, _)| kind_of(item, kind)).collect::<Result<Vec<_>>>()?;
-    let given = kinds.iter().cloned().zip(tally.iter().map(|(_, count)| *count));
-    let mut counts: Vec<_> = given.filter(|(_, count)| *count > 0).collect();
+/// The kinds of an item, by their slots.
+fn kinds_of(item: ItemId, TallyRow(tally): &TallyRow) -> Result<Vec<ReactionKind>> {
+    tally.iter().map(|(kind, _)| kind_of(item, kind)).collect()
+}
+
+/// The reactions around an item as the onlooker sees them; `circle` says whose these are, if not everybody's.
+fn around(view: &View, item: ItemId, onlooker: Onlooker, circle: Option<&Circle>) -> Result<Around> {
+    let Some(tally) = view.get::<Tallies>(&item)? else { return Ok(Around::default()) };
+    let kinds = kinds_of(item, &tally)?;
+    let seen = match circle {
+        Some(circle) => counts_seen(view, item, &tally, circle)?,
+        None => tally.0.iter().map(|(_, count)| *count).collect(),
+    };
+    let mut counts: Vec<_> = kinds.iter().cloned().zip(seen).filter(|(_, count)| *count > 0).collect();
     counts.sort_unstable();
     let mut own = vec![];
-    if let (Some(viewer), false) = (viewer, counts.is_empty()) {
+    if let (Some(viewer), false) = (onlooker.viewer.user(), counts.is_empty()) {
         let ReactedRow(reacted) = view.get::<tables::Reacted>(&(item, viewer))?.unwrap_or_default();
         own.extend(reacted.iter().filter_map(|(slot, _)| kinds.get(usize::from(*slot)).cloned()));
         own.sort_unstable();
@@ -172,32 +189,99 @@ fn around(view: &View, item: ItemId, viewer: Option<UserNo>) -> Result<Around> {
     Ok(Around { counts, own, ..Around::default() })
 }
 
-/// The places of the list of an item, as [`Reactions::reactions`] answers them.
-fn places(
+/// How many reactions of each slot somebody sees who sees those of some.
+fn counts_seen(view: &View, item: ItemId, tally: &TallyRow, circle: &Circle) -> Result<Vec<u64>> {
+    let mut counts: Vec<u64> = tally.0.iter().map(|(_, count)| *count).collect();
+    let owner = view.get::<Items>(&item)?.map(|row| row.author);
+    let (others, all_but) = match circle.sees_all_but(owner) {
+        Some(blocked) => (reactors(view, item, blocked.iter().copied())?, true),
+        None => {
+            counts.fill(0);
+            (seen_reactors(view, item, tally, owner, circle)?, false)
+        }
+    };
+    for (slot, _) in others.iter().flat_map(|(_, row)| &row.0) {
+        let Some(count) = counts.get_mut(usize::from(*slot)) else { continue };
+        *count = if all_but { count.saturating_sub(1) } else { *count + 1 };
+    }
+    Ok(counts)
+}
+
+/// The reactions of these users to an item.
+fn reactors(view: &View, item: ItemId, users: impl Iterator<Item = UserNo>) -> Result<Vec<(UserNo, ReactedRow)>> {
+    let row = |user| Ok(view.get::<tables::Reacted>(&(item, user))?.map(|row| (user, row)));
+    users.filter_map(|user| row(user).transpose()).collect()
+}
+
+/// The reactions to an item that somebody sees who sees those of some: it looks up the circle or reads all reactions,
+/// whichever are fewer.
+fn seen_reactors(
     view: &View,
     item: ItemId,
-    only: Option<&ReactionKind>,
-    before: Option<&Place>,
-    limit: usize,
-) -> Result<Vec<Place>> {
-    let TallyRow(tally) = view.get::<Tallies>(&item)?.unwrap_or_default();
-    let mut found = vec![];
-    for (slot, (text, _)) in tally.iter().enumerate() {
-        let (slot, kind) = (number_of(slot), kind_of(item, text)?);
-        if only.is_some_and(|only| *only != kind) {
-            continue;
-        }
-        let below = match before {
-            None => Included((item, slot, Millis::MAX, UserNo(u32::MAX))),
-            Some(before) if place_after(before, &kind) => Included((item, slot, before.at, before.user)),
-            Some(before) => Excluded((item, slot, before.at, before.user)),
-        };
-        for row in view.scan::<Reactors>((Included((item, slot, Millis::MIN, UserNo(0))), below)).rev().take(limit) {
-            let ((_, _, at, user), ()) = row?;
-            found.push(Place { at, user, kind: kind.clone() });
-        }
+    tally: &TallyRow,
+    owner: Option<UserNo>,
+    circle: &Circle,
+) -> Result<Vec<(UserNo, ReactedRow)>> {
+    let given: u64 = tally.0.iter().map(|(_, count)| *count).sum();
+    if given > circle.len() as u64 {
+        return reactors(view, item, circle.may_see(owner).filter(|user| circle.sees(owner, *user)));
     }
-    Ok(newest_of(found, limit))
+    let all = view.scan::<tables::Reacted>((item, UserNo(0))..=(item, UserNo(u32::MAX)));
+    let seen = all.filter(|row| row.as_ref().map_or(true, |((_, user), _)| circle.sees(owner, *user)));
+    seen.map(|row| row.map(|((_, user), reacted)| (user, reacted))).collect()
+}
+
+/// A part of the list of an item, as [`Reactions::reactions`] asks for it.
+struct Page<'a> {
+    item: ItemId,
+    kind: Option<&'a ReactionKind>,
+    before: Option<&'a Place>,
+    limit: usize,
+}
+
+impl Page<'_> {
+    /// Its places for somebody who sees the reactions of some.
+    fn seen(&self, view: &View, circle: &Circle) -> Result<Vec<Place>> {
+        let Some(tally) = view.get::<Tallies>(&self.item)? else { return Ok(vec![]) };
+        let owner = view.get::<Items>(&self.item)?.map(|row| row.author);
+        if circle.sees_all_but(owner).is_some() {
+            return self.of_all(view, |user| circle.sees(owner, user));
+        }
+        let kinds = kinds_of(self.item, &tally)?;
+        let place =
+            |user, (slot, at): (Slot, Millis)| Some(Place { at, user, kind: kinds.get(usize::from(slot))?.clone() });
+        let seen = seen_reactors(view, self.item, &tally, owner, circle)?;
+        let places = seen.into_iter().flat_map(|(user, row)| row.0.into_iter().filter_map(move |one| place(user, one)));
+        let on_page = |found: &Place| {
+            self.kind.is_none_or(|kind| *kind == found.kind) && self.before.is_none_or(|before| found < before)
+        };
+        Ok(newest_of(places.filter(on_page), self.limit))
+    }
+
+    /// Its places of the users of whom `shows` says so.
+    fn of_all(&self, view: &View, shows: impl Fn(UserNo) -> bool) -> Result<Vec<Place>> {
+        let Page { item, limit, .. } = *self;
+        let tally = view.get::<Tallies>(&item)?.unwrap_or_default();
+        let mut found = vec![];
+        for (slot, kind) in kinds_of(item, &tally)?.into_iter().enumerate() {
+            let slot = number_of(slot);
+            if self.kind.is_some_and(|only| *only != kind) {
+                continue;
+            }
+            let below = match self.before {
+                None => Included((item, slot, Millis::MAX, UserNo(u32::MAX))),
+                Some(before) if place_after(before, &kind) => Included((item, slot, before.at, before.user)),
+                Some(before) => Excluded((item, slot, before.at, before.user)),
+            };
+            let rows = view.scan::<Reactors>((Included((item, slot, Millis::MIN, UserNo(0))), below)).rev();
+            let shown = rows.filter(|row| row.as_ref().map_or(true, |((.., user), ())| shows(*user)));
+            for row in shown.take(limit) {
+                let ((_, _, at, user), ()) = row?;
+                found.push(Place { at, user, kind: kind.clone() });
+            }
+        }
+        Ok(newest_of(found, limit))
+    }
 }
 
 /// Takes the reactions of an item from sight, because it is deleted. Their rows are removed by later writes.
@@ -257,7 +341,7 @@ mod tests {
         assert_eq!(left(&archive), [1, SWEEP_MAX, 2 * SWEEP_MAX, 0]);
         archive.write(vec![Write::Delete { item, if_version: None }], 2).await.unwrap();
         assert_eq!(left(&archive), [0, SWEEP_MAX, 2 * SWEEP_MAX, 1], "out of sight at once");
-        assert_eq!(archive.around(&[item], None).await.unwrap(), [Around::default()]);
+        assert_eq!(archive.around(&[item], Onlooker::BACKEND).await.unwrap(), [Around::default()]);
         let follow = || Write::Follow { reader: "bob".parse().unwrap(), author: "ann".parse().unwrap() };
         for rows in [SWEEP_MAX, 0, 0] {
             archive.write(vec![follow()], 3).await.unwrap();
@@ -273,6 +357,6 @@ mod tests {
         let item = liked(&archive, 3).await;
         drop(archive);
         let archive = open(dir.path()).await;
-        assert_eq!(archive.around(&[item], None).await.unwrap()[0].counts.len(), 2);
+        assert_eq!(archive.around(&[item], Onlooker::BACKEND).await.unwrap()[0].counts.len(), 2);
     }
 }

@@ -66,6 +66,7 @@ pub(super) fn listed(from: &impl Read, original: ItemId, before: Option<ItemId>,
 
 #[cfg(test)]
 mod tests {
+    use feedgate_common::around::Onlooker;
     use std::sync::Arc;
 
     use feedgate_common::archive::{Items as _, Publish, Reactions, Write, Writes};
@@ -100,11 +101,11 @@ mod tests {
         archive.db.write(Durability::Synced, forget).await.unwrap();
         drop(archive);
         let archive = Arc::new(open(dir.path()).await);
-        assert_eq!(archive.around(&[item], None).await.unwrap()[0].reposts, 2);
+        assert_eq!(archive.around(&[item], Onlooker::BACKEND).await.unwrap()[0].reposts, 2);
         let listed = archive.reposts(item, None, 9).await.unwrap();
         assert_eq!(listed, [ItemId(u64::MAX - 1), ItemId(u64::MAX - 2)]);
         drop(archive);
         let archive = open(dir.path()).await;
-        assert_eq!(archive.around(&[item], None).await.unwrap()[0].reposts, 2, "once");
+        assert_eq!(archive.around(&[item], Onlooker::BACKEND).await.unwrap()[0].reposts, 2, "once");
     }
 }

@@ -2,7 +2,7 @@
 //! addressed.
 
 use feedgate_common::archive::Follow;
-use feedgate_common::around::Viewer;
+use feedgate_common::around::{Onlooker, Viewer};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::{ItemId, UserNo};
@@ -66,7 +66,7 @@ impl Asked<'_> {
     /// Compares the numbers and the lists of reposts of all items.
     pub(super) async fn reposts_agree(&self) {
         let all: Vec<ItemId> = self.naive.items.iter().map(|item| item.key.item).collect();
-        let around = self.archive.around(&all, None).await.unwrap();
+        let around = self.archive.around(&all, Onlooker::BACKEND).await.unwrap();
         for (item, around) in self.naive.items.iter().zip(around) {
             let wants = self.naive.reposts(item.key.item);
             assert_eq!(self.archive.reposts(item.key.item, None, 1000).await.unwrap(), wants);
