@@ -51,10 +51,13 @@ export function judged(sentence, { start, decides = [], sizes }, body) {
   });
 }
 
-/** Fails if a row of the Archive is at odds with another one. The store of a single process is looked at once it is stopped. */
+/**
+ * Fails if a row of the Archive is at odds with another one, or an inbox with the Archive. The store of a single process is
+ * looked at once it is stopped.
+ */
 async function isSound(home) {
   if (!home.postgres) await home.stop();
-  const place = home.postgres ? ["--config", home.gateways[0].config] : ["--data", home.data];
+  const place = home.postgres ? ["--config", home.gateways[0].config] : ["--data", home.data, "--config", home.config];
   const looked = promisify(execFile)(home.binary, ["doctor", ...place], { env: inherited() });
   await looked.catch(({ stdout, stderr }) => assert.fail(`${stdout}${stderr}`));
 }

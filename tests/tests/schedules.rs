@@ -146,6 +146,15 @@ impl Stores {
     }
 }
 
+impl Stores {
+    /// The operator's look at the inboxes finds nothing either, in all worlds together.
+    fn look_sound(&self) {
+        let feeds = Arc::new(Feeds::new(self.archive.clone(), self.inboxes.clone(), BACKFILL));
+        let check = block_on(Rules::new(feeds).changes.compare(None, async || {})).unwrap();
+        assert!(check.looked_at > 0 && check.wrong == 0, "{check:#?}");
+    }
+}
+
 /// Something under way, and at which node for whom if it reads: one who reads does one thing at a time.
 struct Actor {
     reads: Option<(usize, User)>,
@@ -401,6 +410,7 @@ fn i4_after_drain_and_sync_every_device_shows_its_feed_whatever_the_schedule() {
             return run(&steps);
         }
         seeds(SEEDS).filter(|seed| seed % lanes == number).for_each(|seed| hold(seed, imagine(seed), run));
+        shared.look_sound();
     };
     thread::scope(|scope| (0..lanes).for_each(|number| _ = scope.spawn(move || lane(number))));
 }

@@ -8,6 +8,7 @@
 //!               news      what readers pull, taken in before a read
 //!               hydrate   entries into changes with their items
 //!               cursor    where a page begins, as text
+//!               compare   inboxes with the Archive                  an operator
 //!   Pages       page      a stretch in display order                     gateway
 //!               people    who stands beside the items of a page
 //!               sight     what is seen, and how much is unread           gateway
@@ -28,6 +29,7 @@
 
 mod audience;
 mod changes;
+mod compare;
 mod cursor;
 mod erase;
 mod hydrate;

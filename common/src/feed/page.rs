@@ -17,12 +17,12 @@ mod tests;
 mod unread;
 mod window;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Cards, Changes, Limit, Stretch, people_of};
 use crate::error::Result;
-use crate::inboxes::Numbered;
+use crate::inboxes::{Log, Numbered};
 use crate::{DisplayKey, InboxKey, Item, ItemId, Op, Position, UserNo};
 use cap::End;
 use descent::{Descent, Leg, above_floor};
@@ -118,6 +118,22 @@ pub fn living(entries: &[Numbered]) -> Vec<DisplayKey> {
     living_adds(entries).into_iter().map(|add| add.key).collect()
 }
 
+/// What stands in a feed, wherever that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FoundAdd {
+    /// The place of the item.
+    pub(super) key: DisplayKey,
+    pub(super) author: UserNo,
+    /// Whether it is addressed to the reader.
+    pub(super) direct: bool,
+}
+
+/// What a log shows above its floor.
+pub(super) fn shown_above(log: &Log) -> BTreeSet<FoundAdd> {
+    let above = living_adds(&log.entries).into_iter().filter(|add| log.floor.is_none_or(|floor| add.key > floor));
+    above.map(|Shown { key, author, direct, .. }| FoundAdd { key, author, direct }).collect()
+}
+
 /// An add that a device shows.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
@@ -125,6 +141,7 @@ struct Shown {
     seq: u64,
     author: UserNo,
     key: DisplayKey,
+    direct: bool,
 }
 
 /// The adds behind what a device shows after taking in `entries` from nothing, in no particular order.
@@ -135,8 +152,9 @@ fn living_adds(entries: &[Numbered]) -> Vec<Shown> {
     for Numbered { seq, entry } in entries {
         match entry.op {
             Op::Add => {
-                shown.insert(entry.key.item, Shown { seq: *seq, author: entry.author, key: entry.key });
-                if forgets && !entry.is_direct() {
+                let direct = entry.is_direct();
+                shown.insert(entry.key.item, Shown { seq: *seq, author: entry.author, key: entry.key, direct });
+                if forgets && !direct {
                     by_author.entry(entry.author).or_default().push(entry.key.item);
                 }
             }

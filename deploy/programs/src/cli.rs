@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -19,6 +20,26 @@ const TTL_MAX_SECS: u64 = 30 * 24 * 3600;
 
 /// The most changes that `tail` can begin with: the log keeps at least this many.
 const LINES_MAX: u64 = 1000;
+
+/// How many there are to be at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Most {
+    /// As many as there are.
+    All,
+    /// No more than that.
+    Of(u64),
+}
+
+impl FromStr for Most {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            number => number.parse().map(Self::Of).map_err(|_| format!("it is a number or \"all\", not {text:?}")),
+        }
+    }
+}
 
 /// A real-time feed gateway. Without a command it serves.
 #[derive(Parser)]
@@ -123,6 +144,9 @@ pub(crate) enum Command {
         /// A new directory for the copy that is looked at; it is removed in the end [default: beside what is checked]
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
+        /// How many inboxes are compared with the archive, spread over all users: a number, or "all"
+        #[arg(long, value_name = "NUMBER", default_value = "1000")]
+        inboxes: Most,
         #[command(flatten)]
         place: Place,
     },

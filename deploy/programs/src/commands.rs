@@ -71,7 +71,9 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export { cursor, server } => client(transfer::export(cursor, server)),
         Command::Backup { directory, place } => client(backup::make(directory, place)),
         Command::Restore { backup, place } => restore::run(&backup, &place),
-        Command::Doctor { backup, scratch, place } => return Ok(doctor::run(backup, scratch, &place)),
+        Command::Doctor { backup, scratch, inboxes, place } => {
+            return Ok(doctor::run(backup, scratch, inboxes, &place));
+        }
         Command::Console { server } => client(console(server)),
         Command::Tail(tail) => client(tail::run(tail)),
         Command::Top(top) => client(top::run(top)),

@@ -4,24 +4,37 @@
 //!   data directory ──────────────────────────────┐
 //!   backup ─▶ every byte checked ─▶ restored beside it ─┴─▶ checks of files, counts and sets ─┬▶ report, and exit code
 //!   PostgreSQL ─▶ checks of counts and sets in one snapshot ──────────────────────────────────┘
+//!   both, if sound ─▶ some inboxes, or all, compared with what their feeds are to show
 //! ```
+//!
+//! A backup has no inboxes: they are built when their readers come.
 
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+#[cfg(feature = "cluster")]
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use feedgate_common::doctor::{Check, Report};
+use feedgate_common::feed::{Changes, Feeds};
+use feedgate_common::{Archive, Inboxes};
 use feedgate_embedded::{backup, doctor};
 use feedgate_gateway::clock;
+use tokio::runtime::Runtime;
 
 use crate::backup::{ROWS, verify};
-use crate::cli::Place;
+use crate::cli::{Most, Place};
 use crate::kind::Kind;
 use crate::settings::Settings;
 use crate::stdout::print;
 use crate::{effective, told};
+
+/// How long to wait before an inbox is looked at again that a server may be about to change.
+#[cfg(feature = "cluster")]
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The exit code if something is wrong with the store.
 const FINDINGS: u8 = 1;
@@ -30,9 +43,9 @@ const FINDINGS: u8 = 1;
 const NOT_LOOKED: u8 = 2;
 
 /// Checks the data directory of `place`, or the backup in a directory. `scratch` is where the copy is made that is
-/// looked at; if none is given, beside what is checked.
-pub(crate) fn run(backup: Option<PathBuf>, scratch: Option<PathBuf>, place: &Place) -> ExitCode {
-    match look(backup, scratch, place) {
+/// looked at; if none is given, beside what is checked. So many `inboxes` are compared with the Archive.
+pub(crate) fn run(backup: Option<PathBuf>, scratch: Option<PathBuf>, inboxes: Most, place: &Place) -> ExitCode {
+    match look(backup, scratch, inboxes, place) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FINDINGS),
         Err(error) => {
@@ -43,7 +56,7 @@ pub(crate) fn run(backup: Option<PathBuf>, scratch: Option<PathBuf>, place: &Pla
 }
 
 /// Prints the report. Answers whether the store is sound.
-fn look(backup: Option<PathBuf>, scratch: Option<PathBuf>, place: &Place) -> anyhow::Result<bool> {
+fn look(backup: Option<PathBuf>, scratch: Option<PathBuf>, inboxes: Most, place: &Place) -> anyhow::Result<bool> {
     if let Some(from) = backup {
         let scratch = scratch.map_or_else(|| beside(&from), Ok)?;
         return of_backup(&from, &scratch);
@@ -52,27 +65,66 @@ fn look(backup: Option<PathBuf>, scratch: Option<PathBuf>, place: &Place) -> any
     match settings.kind().map_err(|problems| anyhow::anyhow!(problems.join("\n")))? {
         Kind::Embedded => {
             let scratch = scratch.map_or_else(|| beside(&settings.data), Ok)?;
-            report(&doctor::check(&settings.data, &scratch)?)
+            let mut found = doctor::check(&settings.data, &scratch)?;
+            if found.is_sound() && inboxes != Most::Of(0) {
+                found.checks.push(inboxes_of_files(&settings, &scratch, inboxes)?);
+            }
+            report(&found)
         }
         Kind::Cluster => {
             ensure!(scratch.is_none(), "--scratch is for the copy of files, and PostgreSQL is looked at where it is");
-            report(&of_postgres(&settings)?)
+            report(&of_cluster(&settings, inboxes)?)
         }
     }
 }
 
-/// Looks into PostgreSQL, while servers may go on. Blocks until it is done.
+/// Compares inboxes of a copy of the data directory with the Archive. Blocks until it is done.
+fn inboxes_of_files(settings: &Settings, scratch: &Path, most: Most) -> anyhow::Result<Check> {
+    runtime()?.block_on(async {
+        let copy = doctor::copy(&settings.data, scratch, settings.buckets)?;
+        let (archive, inboxes) = (copy.stores.archive.clone(), copy.stores.inboxes.clone());
+        // Nobody changes the copy, so what differs differs for good.
+        compared(settings, (archive, inboxes), most, async || {}).await
+    })
+}
+
+/// Compares inboxes with the Archive. `pause` is awaited before one that differs is looked at again.
+async fn compared(
+    settings: &Settings,
+    (archive, inboxes): (Arc<dyn Archive>, Arc<dyn Inboxes>),
+    most: Most,
+    pause: impl AsyncFn(),
+) -> anyhow::Result<Check> {
+    let changes = Changes::new(Arc::new(Feeds::new(archive, inboxes, settings.backfill.newest())));
+    let most = match most {
+        Most::All => None,
+        Most::Of(most) => Some(most),
+    };
+    Ok(changes.compare(most, pause).await?)
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?)
+}
+
+/// Looks into PostgreSQL and into Redis, while servers may go on. Blocks until it is done.
 #[cfg(feature = "cluster")]
-fn of_postgres(settings: &Settings) -> anyhow::Result<Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let tls = settings.stores_tls.files();
-    tls.check()?;
-    Ok(runtime.block_on(feedgate_postgres::doctor::check_with(settings.archive_url.reveal(), &tls))?)
+fn of_cluster(settings: &Settings, inboxes: Most) -> anyhow::Result<Report> {
+    runtime()?.block_on(async {
+        let tls = settings.stores_tls.files();
+        tls.check()?;
+        let mut found = feedgate_postgres::doctor::check_with(settings.archive_url.reveal(), &tls).await?;
+        if found.is_sound() && inboxes != Most::Of(0) {
+            let stores = crate::cluster::open_feeds(settings).await?;
+            found.checks.push(compared(settings, stores, inboxes, async || tokio::time::sleep(AGAIN).await).await?);
+        }
+        Ok(found)
+    })
 }
 
 /// A build without PostgreSQL takes no settings that name one.
 #[cfg(not(feature = "cluster"))]
-fn of_postgres(_: &Settings) -> anyhow::Result<Report> {
+fn of_cluster(_: &Settings, _: Most) -> anyhow::Result<Report> {
     anyhow::bail!("this build holds the embedded stores only")
 }
 

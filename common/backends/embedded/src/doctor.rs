@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   lock the directory ─▶ files against manifest and note ─▶ a copy of the Archive beside it ─▶ open the copy ─▶ checks
+//!                                                          └▶ a copy of all stores ─▶ open it, for who compares inboxes
 //! ```
 //!
 //! Opening a store writes into its directory, so what is opened is a copy. Tables are never changed once they are
@@ -24,7 +25,7 @@ use feedgate_common::error::{Result, StoreError};
 use crate::database::Database;
 use crate::home::{self, UNFINISHED};
 use crate::manifest::Manifest;
-use crate::{answered, archive};
+use crate::{Embedded, Opening, answered, archive};
 
 /// Checks the stores of the data directory `dir`. `scratch` is a directory that does not exist; it is made on the same
 /// disk, so that tables can be linked, and removed in the end. Blocks for as long as it takes to read the Archive.
@@ -70,6 +71,36 @@ pub fn check(dir: &Path, scratch: &Path) -> Result<Report> {
         Err(error) => return Err(error),
     }
     Ok(report)
+}
+
+/// A copy of the stores of a stopped server, open. It is removed when this is dropped.
+pub struct Copied<'a> {
+    /// The stores of the copy. They are to be dropped before this.
+    pub stores: Embedded,
+    _scratch: Scratch<'a>,
+}
+
+/// Opens a copy of all stores of the data directory `dir`, made in `scratch` as [`check`] makes one of the Archive; inboxes
+/// are copied byte by byte. `buckets` is what the server was started with. Blocks, for as long as it takes to copy and to
+/// open them.
+///
+/// # Errors
+/// `Unavailable` if a process uses `dir` or the disk does not answer; `Corrupt` if the stores are damaged.
+pub fn copy<'a>(dir: &Path, scratch: &'a Path, buckets: u16) -> Result<Copied<'a>> {
+    let unusable = |error: io::Error| {
+        let what = format_args!("{} cannot be copied to {}: {error}", dir.display(), scratch.display());
+        StoreError::unavailable(what).with_source(error)
+    };
+    let _lock = home::lock(dir)?;
+    fs::create_dir(scratch).map_err(unusable)?;
+    let scratch = Scratch(scratch);
+    for part in ["archive", "inboxes"] {
+        if dir.join(part).is_dir() {
+            link(&dir.join(part), &scratch.0.join(part)).map_err(unusable)?;
+        }
+    }
+    let stores = Embedded::open_of(scratch.0, dir, Opening::of(buckets))?;
+    Ok(Copied { stores, _scratch: scratch })
 }
 
 /// A directory that is removed in the end.

@@ -52,6 +52,13 @@ pub struct Opening {
     pub kept: Kept,
 }
 
+impl Opening {
+    /// Opens with so many buckets, and with the defaults of all else.
+    pub(crate) fn of(buckets: u16) -> Self {
+        Self { buckets, policy: Policy::default(), accept_loss: false, kept: Kept::default() }
+    }
+}
+
 /// The open stores of one data directory. They stay open, and the directory cannot be opened again, until the last
 /// clone of each is dropped too.
 pub struct Embedded {
@@ -82,7 +89,7 @@ impl Embedded {
     /// `Unavailable`, naming `dir`, if it cannot be used or another process has it open; `Corrupt` if what it holds is
     /// damaged. No stored data is changed then.
     pub fn open(dir: &Path, buckets: u16) -> Result<Self> {
-        Self::open_with(dir, Opening { buckets, policy: Policy::default(), accept_loss: false, kept: Kept::default() })
+        Self::open_with(dir, Opening::of(buckets))
     }
 
     /// Opens or creates the stores in `dir` as `opening` says. Blocks as [`Embedded::open`] does.
@@ -90,6 +97,11 @@ impl Embedded {
     /// # Errors
     /// The errors of [`Embedded::open`]. With `accept_loss` a lost file or record is no error; what is left is opened.
     pub fn open_with(dir: &Path, opening: Opening) -> Result<Self> {
+        Self::open_of(dir, dir, opening)
+    }
+
+    /// Opens the stores in `dir`, which are a copy of those in `original`, to be looked at, or the same.
+    pub(crate) fn open_of(dir: &Path, original: &Path, opening: Opening) -> Result<Self> {
         let lock = lock(dir)?;
         finished(dir)?;
         let place = dir.join("archive");
@@ -113,7 +125,8 @@ impl Embedded {
                 }
             }
             let remembered = archive.incarnation()?;
-            let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), remembered.as_deref(), settings)?;
+            let (place, original) = (dir.join("inboxes"), original.join("inboxes"));
+            let inboxes = EmbeddedInboxes::open_of(&place, &original, remembered.as_deref(), settings)?;
             if inboxes.buckets() != buckets {
                 let (dir, kept) = (dir.display(), inboxes.buckets());
                 tracing::warn!(

@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use feedgate_common::Archive;
 use feedgate_common::announce::Outlet;
 use feedgate_common::archive::Epochs;
 use feedgate_common::metrics;
+use feedgate_common::{Archive, Inboxes};
 use feedgate_gateway::Gateway;
 use feedgate_nats::{Bus, NatsDoorbell, NatsIntake, NatsJobs};
 use feedgate_postgres::PostgresArchive;
@@ -65,6 +65,21 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let outlet: Option<Arc<dyn Outlet>> = Some(jobs.clone());
     let doorbell = Arc::new(NatsDoorbell::open(bus.clone(), &node, sessions.clone()));
     Ok(Stores { archive, inboxes, sessions, jobs, doorbell, outlet, node, bus: Some(bus), registry, embedded: None })
+}
+
+/// Opens the stores that hold items and feeds, and waits for none. Nothing is made that is not there: the database has
+/// the tables of this version.
+pub(crate) async fn open_feeds(settings: &Settings) -> anyhow::Result<(Arc<dyn Archive>, Arc<dyn Inboxes>)> {
+    let tls = settings.stores_tls.files();
+    let options =
+        feedgate_postgres::Options { buckets: settings.buckets, policy: settings.policy(), ..Default::default() };
+    let archive = PostgresArchive::connect_with(settings.archive_url.reveal(), &tls, options).await?;
+    let buckets = archive.buckets();
+    let archive = Arc::new(archive);
+    let link = Link::connect_with(settings.inbox_url.reveal(), &tls, Timeouts::default()).await;
+    let link = link.context("the Redis of inbox_url; --inboxes 0 looks into PostgreSQL alone")?;
+    let inboxes = RedisInboxes::open(link, archive.clone(), buckets).await?;
+    Ok((archive, Arc::new(inboxes)))
 }
 
 /// Takes calls of backends from NATS, as the settings say, until the parts of this process stop.

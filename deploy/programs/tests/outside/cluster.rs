@@ -188,6 +188,9 @@ fn a_doctor_looks_into_postgresql_while_a_gateway_goes_on_and_says_what_is_wrong
     let said = ok(&cluster.here, &doctor);
     assert!(said.contains("the store is sound") && said.contains("ok     follower counts: 1 looked at"), "{said}");
     assert!(said.contains("2 events are outstanding"), "no worker runs: {said}");
+    assert!(said.contains("ok     inboxes: 0 looked at"), "{said}");
+    cluster.ask("data", &["feed", "--user", "bob"]);
+    assert!(ok(&cluster.here, &doctor).contains("ok     inboxes: 1 looked at"));
     Postgres::shared().psql("doctored", &["update follower_counts set followers = 7"]);
     let output = crate::server::run(&cluster.here, &doctor);
     let said = String::from_utf8(output.stdout).unwrap();

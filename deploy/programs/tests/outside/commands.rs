@@ -414,6 +414,7 @@ fn a_doctor_finds_a_store_that_was_killed_sound_and_a_damaged_one_not() {
     let server = Server::start(&here);
     ok(&here, &["follow", "bob", "ann"]);
     ok(&here, &["publish", "--author", "ann", "1"]);
+    ok(&here, &["feed", "--user", "bob"]);
     ok(&here, &["backup", "copy"]);
     let (code, stderr) = refused(&here, &["doctor"]);
     assert!(code == 2 && stderr.contains("in use"), "{code} {stderr}");
@@ -423,6 +424,15 @@ fn a_doctor_finds_a_store_that_was_killed_sound_and_a_damaged_one_not() {
         let said = ok(&here, args);
         assert!(said.contains("the store is sound") && said.contains("ok     follower counts: 1 looked at"), "{said}");
     }
+    let inboxes = |more: &[&str]| {
+        let said = ok(&here, &[&["doctor"][..], more].concat());
+        said.lines().find_map(|line| Some(line.split_once("inboxes: ")?.1.to_owned()))
+    };
+    assert_eq!(inboxes(&[]).as_deref(), Some("1 looked at"));
+    assert_eq!(inboxes(&["--inboxes", "all"]).as_deref(), Some("1 looked at"));
+    assert_eq!([inboxes(&["--inboxes", "0"]), inboxes(&["--backup", "copy"])], [None, None]);
+    let (code, stderr) = refused(&here, &["doctor", "--inboxes", "some"]);
+    assert!(code == 2 && stderr.contains("it is a number or \"all\", not \"some\""), "{code} {stderr}");
     let mut names: Vec<_> = std::fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["copy", "data"], "nothing is left beside them");

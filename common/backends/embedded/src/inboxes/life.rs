@@ -67,9 +67,10 @@ impl Life {
 }
 
 /// The life to go on with: the next one of the store in `dir`, or the first one of a new and empty store. It is durable
-/// once a segment with its header is made.
-pub(super) fn next(dir: &Path, expected: Option<&str>, buckets: u16) -> Result<Life> {
-    let found = find(dir)?;
+/// once a segment with its header is made. If `dir` is a copy that is to be looked at, `original` is the directory that it
+/// was just made of; else both are the same.
+pub(super) fn next(dir: &Path, original: &Path, expected: Option<&str>, buckets: u16) -> Result<Life> {
+    let found = find(dir, original)?;
     match found.as_ref().map_or(Err("there is none"), |found| judge(found, expected)) {
         Ok(life) => Ok(Life { opens: life.opens + 1, ..life }),
         Err(why) => {
@@ -108,7 +109,7 @@ fn judge(found: &Found, expected: Option<&str>) -> std::result::Result<Life, &'s
     }
 }
 
-fn find(dir: &Path) -> Result<Option<Found>> {
+fn find(dir: &Path, original: &Path) -> Result<Option<Found>> {
     let path = dir.join(META);
     let text = match fs::read(&path) {
         Ok(text) => text,
@@ -122,7 +123,7 @@ fn find(dir: &Path) -> Result<Option<Found>> {
         tracing::warn!(format = meta.format, "the inbox store is of a format that this version does not read");
         return Ok(None);
     };
-    let fingerprint = fingerprint(&path)?;
+    let fingerprint = fingerprint(&original.join(META))?;
     let mut headers = Vec::new();
     for (_, path) in segment::list(dir)? {
         let logged = fs::metadata(&path).map_err(|e| failed("read", &path, e))?.len() > HEADER as u64;

@@ -106,10 +106,15 @@ impl EmbeddedInboxes {
     /// `Corrupt`, naming file and offset, if what is there is damaged; `Unavailable` if the directory cannot be used or
     /// another process has the store open.
     pub fn open(dir: &Path, expected: Option<&str>, settings: Settings) -> Result<Self> {
+        Self::open_of(dir, dir, expected, settings)
+    }
+
+    /// Opens the store in `dir`, which is a copy of the one in `original`, or the same.
+    pub(crate) fn open_of(dir: &Path, original: &Path, expected: Option<&str>, settings: Settings) -> Result<Self> {
         assert!(settings.buckets > 0, "a store has at least one bucket");
         fs::create_dir_all(dir).map_err(|e| segment::failed("make", dir, e))?;
         let lock = lock(dir)?;
-        let life = life::next(dir, expected, settings.buckets)?;
+        let life = life::next(dir, original, expected, settings.buckets)?;
         let loaded = load::load(dir, &life)?;
         let segment = segment::Segment::create(dir, &life.header(loaded.next));
         let (segment, log_size) = (segment.map_err(|e| segment::failed("write", dir, e))?, loaded.log_size);

@@ -331,7 +331,7 @@ mod tests {
     #[tokio::test]
     async fn a_disk_that_fails_refuses_that_step_and_every_later_one_and_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let life = life::next(dir.path(), None, 1).unwrap();
+        let life = life::next(dir.path(), dir.path(), None, 1).unwrap();
         Segment::create(dir.path(), &life.header(1)).unwrap();
         let segment = Segment::read_only(&segment::list(dir.path()).unwrap()[0].1);
         let shared = Arc::new(Shared::new(dir.path().to_owned(), load::load(dir.path(), &life).unwrap()));

@@ -107,7 +107,7 @@ fn i14_a_log_torn_anywhere_holds_every_answered_step_before_the_tear_and_no_half
     }
     drop(store);
     let (segment, whole) = (newest_segment(dir.path()), fs::read(newest_segment(dir.path())).unwrap());
-    let life = life::next(dir.path(), Some(&known[0].1), 1).unwrap();
+    let life = life::next(dir.path(), dir.path(), Some(&known[0].1), 1).unwrap();
     for cut in segment::HEADER..=whole.len() {
         fs::write(&segment, &whole[..cut]).unwrap();
         let buckets = load::load(dir.path(), &life).unwrap().buckets;
