@@ -119,6 +119,7 @@ mod numbers;
 mod processes;
 mod properties;
 mod rebuild;
+mod shared;
 mod state;
 pub mod variants;
 mod world;
@@ -126,11 +127,11 @@ mod world;
 use std::fmt::Debug;
 
 use feedgate_common::change::Class;
-use feedgate_common::{FeedId, InboxKey, Op, Progress};
+use feedgate_common::{FeedId, InboxKey, Op};
 use stateright::{Model, Property};
 
 pub use bounds::{Bounds, Ranks};
-use state::{AUTHORS, Author, Device, Inbox, Item, LOGS, READERS, Reader, Reopened, Row, State, Store, Truth};
+use state::{AUTHORS, Author, Device, Inbox, Item, LOGS, READERS, Reader, Reopened, Row, Shared, State, Store, Truth};
 use variants::Variant;
 
 /// The model: a configuration, and the rule that is broken in it, if one is.
@@ -140,6 +141,8 @@ pub struct Fanout {
     pub bounds: Bounds,
     /// The rule that is broken; `None` for the product as it is.
     pub variant: Option<Variant>,
+    /// The name of the property that is looked at alone; `None` for all.
+    pub asked: Option<&'static str>,
 }
 
 /// Who can crash without leaving more behind than work that comes again.
@@ -207,7 +210,12 @@ pub enum Action {
 impl Fanout {
     /// The product, in a configuration.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, variant: None }
+        Self { bounds, variant: None, asked: None }
+    }
+
+    /// The names of the properties that `state` does not have.
+    pub fn broken(&self, state: &State) -> Vec<&'static str> {
+        properties::broken(self, state)
     }
 
     /// Every pair of a reader and an author, as numbers.
@@ -292,7 +300,7 @@ impl Fanout {
                 state.store.inboxes[log].iter_mut().for_each(|inbox| inbox.trim(self, upto));
                 state.spent.trims += 1;
             }
-            Action::CopyStore => state.snapshot = Some(Box::new(state.store.clone())),
+            Action::CopyStore => state.snapshot = Some(state.store.clone()),
             Action::RollBack => world::roll_back(self, state),
             Action::Notice => world::notice(state),
             Action::Crash { process, slot } => {
@@ -374,20 +382,20 @@ impl Model for Fanout {
         };
         let feeds = if self.bounds.named_meanwhile { 1 } else { self.bounds.feeds as u8 };
         let present = |log| (log < self.logs() && self.feed_of(log).0 < u16::from(feeds)).then(|| inbox.clone());
-        vec![State {
-            truth: Truth {
+        let mut first = State {
+            truth: Shared::new(Truth {
                 authors: self.bounds.classes.map(author),
                 readers: [(); READERS].map(|()| Reader { counter, rows, ..Reader::default() }),
                 addressed: vec![],
                 pull_seq: 0,
                 feeds,
                 epoch: 1,
-            },
-            store: Store {
-                progress: [Progress::default(); AUTHORS],
+            }),
+            store: Shared::new(Store {
+                progress: [Default::default(); AUTHORS],
                 inboxes: [present(0), present(1)],
                 placeholders: Default::default(),
-            },
+            }),
             least_epoch: 1,
             snapshot: None,
             unnoticed: false,
@@ -401,7 +409,9 @@ impl Model for Fanout {
             spent: Default::default(),
             reused: false,
             went_back: false,
-        }]
+        };
+        first.seal();
+        vec![first]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -412,10 +422,11 @@ impl Model for Fanout {
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut next = last.clone();
         self.apply(&mut next, action);
+        next.seal();
         Some(next)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        properties::all()
+        vec![Property::always("all", properties::hold)]
     }
 }

@@ -1,6 +1,6 @@
 //! The numbers of a state: authors, readers, items and versions, all of them small.
 
-use feedgate_common::{UserNo, Watermarks};
+use feedgate_common::{Progress, UserNo, Watermarks};
 
 /// Authors are 0 and 1.
 pub(crate) const AUTHORS: usize = 2;
@@ -61,6 +61,34 @@ impl View {
 impl std::fmt::Debug for View {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.items().map(|item| (item, self.version(item)))).finish()
+    }
+}
+
+/// The [`Progress`] of an author, packed. It stands in many places of a state.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Reached {
+    pub done: u8,
+    /// 0 if it is nobody; else as the product numbers users.
+    pub last: u8,
+}
+
+impl Reached {
+    /// The progress at which all records up to `done` have reached every reader.
+    pub(crate) fn at(done: u8) -> Self {
+        Self { done, last: 0 }
+    }
+}
+
+impl From<Reached> for Progress {
+    fn from(reached: Reached) -> Self {
+        let last = (reached.last > 0).then_some(UserNo(reached.last.into()));
+        Self { done: reached.done.into(), last }
+    }
+}
+
+impl From<Progress> for Reached {
+    fn from(progress: Progress) -> Self {
+        Self { done: progress.done as u8, last: progress.last.map_or(0, |last| last.0 as u8) }
     }
 }
 

@@ -2,57 +2,81 @@
 //!
 //! The properties have their own way to read a log, so that they do not trust the functions they check.
 
-use std::hash::{Hash, Hasher};
-
 use feedgate_common::Op;
 use feedgate_common::change::Route;
 use feedgate_common::rules::is_past;
 use feedgate_common::{Cut, PullSeq, Record};
-use stateright::Property;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::Fanout;
 use crate::device::page_now;
+use crate::shared::Bytes;
 use crate::state::{Inbox, Item, Line, OUTBOX_MAX, State, View, addressed_item, reader_no};
 
-/// The properties that every configuration must have.
-pub(crate) fn all() -> Vec<Property<Fanout>> {
-    vec![
-        Property::always("i3_an_add_stands_once", |_, state| {
-            inboxes(state).all(|(_, inbox)| an_add_stands_once(inbox))
-        }),
-        Property::always("i5_nothing_of_an_author_that_was_left", |model, state| {
-            inboxes(state).all(|(log, inbox)| nothing_of_whom_it_left(model, state, log, inbox))
-        }),
-        Property::always("i6_only_what_was_accepted_is_shown", |model, state| {
-            inboxes(state).all(|(log, inbox)| only_what_was_accepted(model, state, log, inbox))
-        }),
-        Property::always("i9_nothing_is_missing_up_to_the_position", nothing_is_missing),
-        Property::always("i10_no_mark_passes_what_was_not_appended", |model, state| {
-            inboxes(state).all(|(log, inbox)| no_mark_is_ahead(model, state, log, inbox))
-        }),
-        Property::always("i10_marks_only_move_forward", |_, state: &State| !state.went_back),
-        Property::always("i11_a_delete_follows_its_add", |_, state| {
-            inboxes(state).all(|(_, inbox)| deletes_follow(inbox))
-        }),
-        Property::always("i12_no_device_is_ahead_of_its_log", no_device_is_ahead),
-        Property::always("i14_each_door_keeps_the_order_of_the_outbox", |model, state| {
-            inboxes(state).all(|(_, inbox)| each_door_keeps_order(model, state, inbox))
-        }),
-        Property::always("i16_no_sequence_id_is_used_twice", |_, state: &State| !state.reused),
-        Property::always("i4_at_rest_a_device_shows_what_is_wanted", |model, state| {
-            !at_rest(model, state) || devices_show_what_is_wanted(model, state)
-        }),
-        Property::always("i8_a_page_shows_all_that_was_accepted_and_finished", |model, state| {
-            inboxes(state).all(|(log, inbox)| page_shows_what_is_finished(model, state, log, inbox))
-        }),
-        Property::always("at_rest_no_inbox_is_ahead_of_push", |model, state| {
-            !at_rest(model, state) || !model.tracks_events() || inboxes(state).all(|(_, inbox)| is_level(state, inbox))
-        }),
-        Property::always("i7_at_rest_a_page_is_what_is_wanted", |model, state| {
-            !at_rest(model, state) || pages_are_what_is_wanted(model, state)
-        }),
-        Property::always("comes_to_rest", comes_to_rest),
-    ]
+/// A property, and whether a state has it.
+pub(crate) type Rule = (&'static str, fn(&Fanout, &State) -> bool);
+
+/// What holds in every state.
+const ALWAYS: &[Rule] = &[
+    ("i3_an_add_stands_once", |_, state| inboxes(state).all(|(_, inbox)| an_add_stands_once(inbox))),
+    ("i5_nothing_of_an_author_that_was_left", |model, state| {
+        inboxes(state).all(|(log, inbox)| nothing_of_whom_it_left(model, state, log, inbox))
+    }),
+    ("i6_only_what_was_accepted_is_shown", |model, state| {
+        inboxes(state).all(|(log, inbox)| only_what_was_accepted(model, state, log, inbox))
+    }),
+    ("i9_nothing_is_missing_up_to_the_position", nothing_is_missing),
+    ("i10_no_mark_passes_what_was_not_appended", |model, state| {
+        inboxes(state).all(|(log, inbox)| no_mark_is_ahead(model, state, log, inbox))
+    }),
+    ("i10_marks_only_move_forward", |_, state| !state.went_back),
+    ("i11_a_delete_follows_its_add", |_, state| inboxes(state).all(|(_, inbox)| deletes_follow(inbox))),
+    ("i12_no_device_is_ahead_of_its_log", no_device_is_ahead),
+    ("i14_each_door_keeps_the_order_of_the_outbox", |model, state| {
+        inboxes(state).all(|(_, inbox)| each_door_keeps_order(model, state, inbox))
+    }),
+    ("i16_no_sequence_id_is_used_twice", |_, state| !state.reused),
+    ("i8_a_page_shows_all_that_was_accepted_and_finished", |model, state| {
+        inboxes(state).all(|(log, inbox)| page_shows_what_is_finished(model, state, log, inbox))
+    }),
+    ("comes_to_rest", comes_to_rest),
+];
+
+/// What holds in every state in which the system has nothing left to do.
+const AT_REST: &[Rule] = &[
+    ("i4_at_rest_a_device_shows_what_is_wanted", devices_show_what_is_wanted),
+    ("i7_at_rest_a_page_is_what_is_wanted", pages_are_what_is_wanted),
+    ("at_rest_no_inbox_is_ahead_of_push", |model, state| {
+        !model.tracks_events() || inboxes(state).all(|(_, inbox)| is_level(state, inbox))
+    }),
+];
+
+/// The property of this name.
+pub(crate) fn named(name: &str) -> Option<Rule> {
+    ALWAYS.iter().chain(AT_REST).find(|rule| rule.0 == name).copied()
+}
+
+/// What the checker asks of each state: all properties, or the one that is [asked](Fanout::asked) for. To the checker
+/// this is one property, because it spends time on each, and all that hold at rest ask for rest once.
+pub(crate) fn hold(model: &Fanout, state: &State) -> bool {
+    match model.asked {
+        Some(name) => named(name).is_some_and(|rule| has(model, state, rule)),
+        None => {
+            ALWAYS.iter().all(|(_, holds)| holds(model, state))
+                && (!at_rest(model, state) || AT_REST.iter().all(|(_, holds)| holds(model, state)))
+        }
+    }
+}
+
+/// The properties that a state does not have.
+pub(crate) fn broken(model: &Fanout, state: &State) -> Vec<&'static str> {
+    let all = ALWAYS.iter().chain(AT_REST);
+    all.filter(|rule| !has(model, state, **rule)).map(|(name, _)| *name).collect()
+}
+
+fn has(model: &Fanout, state: &State, rule: Rule) -> bool {
+    let at_rest_only = AT_REST.iter().any(|(name, _)| *name == rule.0);
+    at_rest_only && !at_rest(model, state) || rule.1(model, state)
 }
 
 fn inboxes(state: &State) -> impl Iterator<Item = (usize, &Inbox)> {
@@ -148,7 +172,7 @@ fn no_mark_is_ahead(model: &Fanout, state: &State, log: usize, inbox: &Inbox) ->
             return true;
         }
         let outbox = state.truth.records_of(model, author, feed, state.truth.head(author));
-        let cut = Cut { progress: state.store.progress[author], pull: PullSeq::from(inbox.taken.pull) };
+        let cut = Cut { progress: state.store.progress[author].into(), pull: PullSeq::from(inbox.taken.pull) };
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
         let past = |add: &Record| add.seq <= seen.from.into() || past(add);
         let shown = state.truth.shown(model, (reader, author), &outbox, (edge, edge.from), past);
@@ -163,10 +187,10 @@ fn no_mark_is_ahead(model: &Fanout, state: &State, log: usize, inbox: &Inbox) ->
 
 /// Whatever the store has lost: what push has finished is on every page, under every edge that the inbox has taken in.
 fn page_shows_what_is_finished(model: &Fanout, state: &State, log: usize, inbox: &Inbox) -> bool {
-    let (reader, Some(page)) = (model.reader_of(log), page_now(model, state, log)) else { return true };
     if !model.tracks_events() || state.unnoticed {
         return true;
     }
+    let (reader, Some(page)) = (model.reader_of(log), page_now(model, state, log)) else { return true };
     (0..model.bounds.authors).all(|author| {
         let (seen, of) = (state.truth.seen(reader, author), &state.truth.authors[author]);
         if !seen.on || !has_taken_in_the_edge(state, reader, inbox, author) {
@@ -183,7 +207,7 @@ fn page_shows_what_is_finished(model: &Fanout, state: &State, log: usize, inbox:
 
 /// Push has come as far as the rebuild had.
 fn is_level(state: &State, inbox: &Inbox) -> bool {
-    inbox.ahead.iter().zip(&state.store.progress).all(|(ahead, progress)| progress.done >= u64::from(*ahead))
+    inbox.ahead.iter().zip(&state.store.progress).all(|(ahead, progress)| progress.done >= *ahead)
 }
 
 /// No add stands behind a delete of its item.
@@ -236,9 +260,8 @@ fn pages_are_what_is_wanted(model: &Fanout, state: &State) -> bool {
 
 /// From one state in 64: taking turns, the system comes to rest soon, and right.
 fn comes_to_rest(model: &Fanout, state: &State) -> bool {
-    let mut hasher = std::hash::DefaultHasher::new();
-    (state.spent, &state.store.progress, &state.truth.authors[0].outbox, state.executors[0]).hash(&mut hasher);
-    if !hasher.finish().is_multiple_of(64) {
+    let sample = (state.spent, &state.store.progress, &state.truth.authors[0].outbox, state.executors[0]);
+    if !Bytes::of(&sample, xxh3_64_with_seed).is_multiple_of(64) {
         return true;
     }
     let (mut state, mut actions) = (state.clone(), vec![]);

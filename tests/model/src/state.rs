@@ -3,15 +3,21 @@
 //! Numbers are `u8` so that a state is small and hashed quickly; the product's own types are made from them where a
 //! rule of the product is asked. Nothing here decides anything.
 
+use std::hash::{Hash, Hasher};
+
 use feedgate_common::change::{Class, Entry, Op, Route};
-use feedgate_common::{DisplayKey, ItemId, Progress};
+use feedgate_common::{DisplayKey, ItemId};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub(crate) use crate::numbers::{
-    ADDRESSED_MAX, AUTHORS, Item, LOGS, OUTBOX_MAX, READERS, Taken, View, addressed_item, author_no, item_of, reader_no,
+    ADDRESSED_MAX, AUTHORS, Item, LOGS, OUTBOX_MAX, READERS, Reached, Taken, View, addressed_item, author_no, item_of,
+    reader_no,
 };
 pub(crate) use crate::processes::{
     Device, Executor, FollowWorker, HalfPage, News, Rebuild, Seen, Snapshot, Taker, To, Work,
 };
+use crate::shared::Bytes;
+pub(crate) use crate::shared::Shared;
 
 /// A record of an outbox; its place is its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -185,7 +191,7 @@ pub struct Placeholder {
 /// The store of inboxes: what a rollback takes back.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Store {
-    pub progress: [Progress; AUTHORS],
+    pub progress: [Reached; AUTHORS],
     pub inboxes: [Option<Inbox>; LOGS],
     pub placeholders: [Placeholder; LOGS],
 }
@@ -206,14 +212,14 @@ pub struct Spent {
 }
 
 /// One state of the model: the stores, and what each process is doing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
-    pub truth: Truth,
-    pub store: Store,
+    pub truth: Shared<Truth>,
+    pub store: Shared<Store>,
     /// Inboxes of an epoch below are missing.
     pub least_epoch: u8,
     /// What the store may be rolled back to.
-    pub snapshot: Option<Box<Store>>,
+    pub snapshot: Option<Shared<Store>>,
     /// Rolled back, and nobody has noticed yet: only where that rule is broken.
     pub unnoticed: bool,
     /// What each log had reached when it was rolled back, as (epoch, sequence id).
@@ -230,4 +236,38 @@ pub struct State {
     pub reused: bool,
     /// A mark, a watermark or the progress went back (I10).
     pub went_back: bool,
+}
+
+impl State {
+    /// Hashes what was written to and is shared with the states after this one.
+    pub(crate) fn seal(&mut self) {
+        self.truth.seal();
+        self.store.seal();
+        self.snapshot.iter_mut().for_each(Shared::seal);
+    }
+}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Self {
+            truth,
+            store,
+            least_epoch,
+            snapshot,
+            unnoticed,
+            lost,
+            looked,
+            executors,
+            follow_workers,
+            takers,
+            rebuilds,
+            devices,
+            spent,
+            reused,
+            went_back,
+        } = self;
+        let stores = (truth, store, least_epoch, snapshot, unnoticed, lost, looked);
+        let processes = (executors, follow_workers, takers, rebuilds, devices, spent, reused, went_back);
+        hasher.write_u64(Bytes::of(&(stores, processes), xxh3_64_with_seed));
+    }
 }

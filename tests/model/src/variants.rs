@@ -3,7 +3,7 @@
 
 use crate::configurations::named;
 use crate::{Action, Fanout};
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, Model};
 
 /// A rule that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,8 +134,8 @@ pub enum Variant {
 /// If there is none: the number of states looked at.
 pub fn refute(variant: Variant, configuration: &str, property: &'static str) -> Result<Vec<Action>, usize> {
     let Some(bounds) = named(configuration) else { return Err(0) };
-    let model = Fanout { bounds, variant: Some(variant) };
-    let until = HasDiscoveries::AnyOf([property].into());
-    let checker = model.checker().threads(1).finish_when(until).spawn_bfs().join();
-    checker.discovery(property).map(|path| path.into_actions()).ok_or(checker.unique_state_count())
+    let model = Fanout { bounds, variant: Some(variant), asked: Some(property) };
+    let checker = model.checker().threads(1).spawn_bfs().join();
+    let found = checker.discoveries().into_values().next();
+    found.map(|path| path.into_actions()).ok_or(checker.unique_state_count())
 }

@@ -231,7 +231,7 @@ pub(crate) fn roll_back(model: &Fanout, state: &mut State) {
     for (lost, inbox) in state.lost.iter_mut().zip(&state.store.inboxes) {
         *lost = inbox.as_ref().map_or((0, 0), |inbox| (inbox.epoch, inbox.head()));
     }
-    state.store = *copy;
+    state.store = copy;
     state.spent.rollbacks += 1;
     if model.variant == Some(Variant::RollbackNoticedLate) {
         state.unnoticed = true;
