@@ -75,8 +75,9 @@ pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
         for (reader, to) in to.iter_mut().enumerate().take(model.bounds.readers) {
             let held = state.truth.readers[reader].rows[of].held;
             let edge = state.truth.edge(reader, of);
+            let own = model.is_own(reader, of) && model.variant != Some(Variant::OwnIsLeftOut);
             let ahead = reader_no(reader).0 > expected.last.into();
-            if held && edge.on && ahead && room > 0 && state.truth.is_for(reader, of, &first) {
+            if held && edge.on && ahead && room > 0 && state.truth.is_for((reader, of), own, &first) {
                 room -= 1;
                 *to = Some(To {
                     generation: edge.generation as u8,

@@ -67,7 +67,7 @@ impl State {
     fn take_note(&mut self, model: &Fanout, log: usize, note: Note) {
         let Some(inbox) = self.inbox(log) else { return };
         let author = usize::from(note.line.author);
-        let entry = note.line.entry(model.bounds.key(note.line.item));
+        let entry = note.line.entry(model.bounds.key(note.line.item, note.line.moved));
         let mark = inbox.mark(author).filter(|_| model.variant != Some(Variant::NotesForgetAhead));
         let verdict = push_verdict(mark, inbox.built_at.into(), entry.generation, note.counter.into());
         let appends = match (model.variant, verdict) {
@@ -240,7 +240,7 @@ impl Inbox {
     /// What is still kept, as the product holds it.
     pub(crate) fn kept(&self, model: &Fanout) -> impl Iterator<Item = Entry> {
         let kept = self.log[usize::from(self.cut)..].iter();
-        kept.filter(|line| !line.awaited).map(|line| line.entry(model.bounds.key(line.item)))
+        kept.filter(|line| !line.awaited).map(|line| line.entry(model.bounds.key(line.item, line.moved)))
     }
 
     /// Cuts what stands up to `upto` off.

@@ -184,7 +184,7 @@ pub struct Device {
 pub struct HalfPage {
     pub epoch: u8,
     pub offset: u8,
-    /// Living in the log, above the floor: a bit an item.
-    pub shown: u16,
+    /// Living in the log, above the floor.
+    pub shown: View,
     pub floor: Option<u8>,
 }

@@ -39,6 +39,9 @@ const ALWAYS: &[Rule] = &[
     ("i8_a_page_shows_all_that_was_accepted_and_finished", |model, state| {
         inboxes(state).all(|(log, inbox)| page_shows_what_is_finished(model, state, log, inbox))
     }),
+    ("i7_no_page_shows_an_item_twice", |_, state| !state.twice),
+    ("s11_each_item_stands_where_the_log_puts_it", each_item_stands_where_the_log_puts_it),
+    ("s6_what_gave_way_is_gone", what_gave_way_is_gone),
     ("comes_to_rest", comes_to_rest),
 ];
 
@@ -83,32 +86,35 @@ fn inboxes(state: &State) -> impl Iterator<Item = (usize, &Inbox)> {
     (0..).zip(&state.store.inboxes).filter_map(|(log, inbox)| Some((log, inbox.as_ref()?)))
 }
 
-/// What the log shows from its beginning: for each item the generation of its add.
+/// What the log shows from its beginning, with the number of its add as the version, or 1 if it is addressed.
 fn folded(lines: &[Line]) -> View {
     let mut shown = View::default();
-    for line in lines.iter().filter(|line| !line.awaited) {
-        match line.op {
-            Op::Add => shown.set(line.item, 1),
-            Op::Update => {}
-            Op::Delete => shown.set(line.item, 0),
-            Op::Forget => forget(&mut shown, line.author),
-        }
-    }
+    lines.iter().filter(|line| !line.awaited).for_each(|line| fold(&mut shown, line));
     shown
 }
 
-fn forget(shown: &mut View, author: u8) {
-    shown.items().filter(|item| (item - 1) / OUTBOX_MAX == author).for_each(|item| shown.set(item, 0));
+fn fold(shown: &mut View, line: &Line) {
+    match line.op {
+        Op::Add => shown.set(line.item, line.outbox_seq.max(1), line.moved),
+        Op::Update => {}
+        Op::Delete => shown.remove(line.item),
+        Op::Forget => forget(shown, line.author),
+    }
 }
 
-/// No add meets its item shown already, be it of the same generation or of another.
+fn forget(shown: &mut View, author: u8) {
+    shown.items().filter(|item| (item - 1) / OUTBOX_MAX == author).for_each(|item| shown.remove(item));
+}
+
+/// No add meets its item shown already, be it of the same generation or of another, and none stands there twice. (What
+/// is addressed may come to a place again, behind a delete.)
 fn an_add_stands_once(inbox: &Inbox) -> bool {
-    let adds = inbox.log.iter().enumerate().filter(|(_, line)| line.op == Op::Add && !line.awaited);
-    adds.into_iter().all(|(at, line)| {
-        let again = inbox.log[..at].iter().any(|other| {
-            (other.op, other.item, other.generation) == (Op::Add, line.item, line.generation) && !other.awaited
-        });
-        !again && folded(&inbox.log[..at]).version(line.item) == 0
+    let mut shown = View::default();
+    inbox.log.iter().enumerate().filter(|(_, line)| !line.awaited).all(|(at, line)| {
+        let again = |other: &Line| other == line && other.outbox_seq > 0;
+        let stands = line.op == Op::Add && (shown.version(line.item) > 0 || inbox.log[..at].iter().any(again));
+        fold(&mut shown, line);
+        !stands
     })
 }
 
@@ -126,14 +132,16 @@ fn only_what_was_accepted(model: &Fanout, state: &State, log: usize, inbox: &Inb
     let of_its_feed = |line: &Line| line.op == Op::Forget || state.truth.feed(line.item) == model.feed_of(log);
     let accepted = |line: &Line| {
         let outbox = &state.truth.authors[usize::from(line.author)].outbox;
-        outbox.get(usize::from(line.outbox_seq) - 1).is_some_and(|posted| posted.op == Op::Add)
+        let posted = outbox.get(usize::from(line.outbox_seq) - 1);
+        posted.is_some_and(|of| (of.op, of.item, of.moved) == (Op::Add, line.item, line.moved))
     };
     inbox.log.iter().all(of_its_feed)
         && inbox.log.iter().filter(|line| line.op == Op::Add && line.outbox_seq > 0).all(accepted)
 }
 
 /// A device at a position of its log shows all that lives up to there. But page one may know more than the log yet:
-/// what the log is going to forget, because the edge is another by now, need not be shown.
+/// what the log is going to forget, because the edge is another by now, need not be shown; nor what is about to move, which
+/// may stand above the floor by now and come with its move.
 fn nothing_is_missing(model: &Fanout, state: &State) -> bool {
     state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
         let log = slot % model.logs();
@@ -143,13 +151,46 @@ fn nothing_is_missing(model: &Fanout, state: &State) -> bool {
         }
         let (seen, ahead) = inbox.log.split_at(device.offset.into());
         let missing = |item: &Item| device.view.version(*item) == 0 && state.truth.version(*item) > 0;
-        folded(seen).items().filter(missing).all(|item| {
+        let shown = folded(seen);
+        let moves = |item: &Item| match state.truth.newest_add(*item) {
+            Some((seq, _)) => seq > shown.version(*item),
+            None => {
+                let coming = state.truth.readers[model.reader_of(log)].direct[inbox.taken.direct.into()..].iter();
+                let coming = coming.map(|to| (to.op, to.item)).chain(ahead.iter().map(|line| (line.op, line.item)));
+                coming.into_iter().any(|change| change == (Op::Delete, *item))
+            }
+        };
+        shown.items().filter(missing).filter(|item| !moves(item)).all(|item| {
             let author = (item - 1) / OUTBOX_MAX;
             let is_forgotten = ahead.iter().any(|line| line.op == Op::Forget && line.author == author);
             let is_addressed = item >= addressed_item(0);
             let stays = || has_taken_in_the_edge(state, model.reader_of(log), inbox, author.into()) && !is_forgotten;
             !(is_addressed || stays()) || state.truth.wanted(model, log).version(item) == 0
         })
+    })
+}
+
+/// A device shows what stands in its log above the floor at the place that the log gives it, so the changes of the log put
+/// it where they put it for all other devices.
+fn each_item_stands_where_the_log_puts_it(model: &Fanout, state: &State) -> bool {
+    state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
+        let Some(inbox) = state.inbox(slot % model.logs()) else { return true };
+        if device.epoch != inbox.epoch || !(inbox.cut..=inbox.head()).contains(&device.offset) {
+            return true;
+        }
+        let shown = folded(&inbox.log[..device.offset.into()]);
+        let above = |item: &Item| inbox.floor.is_none_or(|floor| model.bounds.rank(*item, shown.moved(*item)) > floor);
+        let both = shown.items().filter(|item| device.view.version(*item) > 0).filter(above);
+        both.into_iter().all(|item| shown.moved(item) == device.view.moved(item))
+    })
+}
+
+/// No device shows an item beside the one that came in its place.
+fn what_gave_way_is_gone(model: &Fanout, state: &State) -> bool {
+    state.devices[..model.bounds.devices].iter().all(|device| {
+        let seen = |item: Item| item > 0 && device.view.version(item) > 0;
+        let mut addressed = state.truth.addressed.iter().enumerate();
+        addressed.all(|(n, of)| !(seen(addressed_item(n)) && seen(of.replaces)))
     })
 }
 
@@ -178,8 +219,11 @@ fn no_mark_is_ahead(model: &Fanout, state: &State, log: usize, inbox: &Inbox) ->
         let shown = state.truth.shown(model, (reader, author), &outbox, (edge, edge.from), past);
         shown.iter().all(|add| {
             let item = add.key.item.0 as Item;
-            let holds = |line: &Line| (line.op, line.item, line.generation.into()) == (Op::Add, item, edge.generation);
-            let below = inbox.floor.is_some_and(|floor| model.bounds.rank(item) <= floor);
+            let holds = |line: &Line| {
+                let (seq, generation) = (line.outbox_seq.into(), line.generation.into());
+                (line.op, line.item, seq, generation) == (Op::Add, item, add.seq, edge.generation)
+            };
+            let below = inbox.floor.is_some_and(|floor| add.key.rank <= floor.into());
             below || inbox.log.iter().any(holds)
         })
     })
@@ -210,10 +254,17 @@ fn is_level(state: &State, inbox: &Inbox) -> bool {
     inbox.ahead.iter().zip(&state.store.progress).all(|(ahead, progress)| progress.done >= *ahead)
 }
 
-/// No add stands behind a delete of its item.
+/// No add stands behind a delete that ends it: of an outbox a later one; of what is addressed, whose records have no
+/// number here, the last one if it deletes the item at the place of the add.
 fn deletes_follow(inbox: &Inbox) -> bool {
     let adds = inbox.log.iter().enumerate().filter(|(_, line)| line.op == Op::Add);
-    adds.into_iter().all(|(at, add)| !inbox.log[..at].iter().any(|line| line.op == Op::Delete && line.item == add.item))
+    adds.into_iter().all(|(at, add)| {
+        let mut deletes = inbox.log[..at].iter().filter(|line| line.op == Op::Delete && line.item == add.item);
+        match add.outbox_seq {
+            0 => deletes.next_back().is_none_or(|last| last.moved != add.moved),
+            seq => deletes.all(|delete| delete.outbox_seq < seq),
+        }
+    })
 }
 
 fn no_device_is_ahead(model: &Fanout, state: &State) -> bool {

@@ -153,7 +153,7 @@ fn adds(model: &Fanout, state: &State, read: &Snapshot) -> Vec<FeedAdd> {
         let cuts = model.variant == Some(Variant::RebuildCutAtTheProgress);
         let reached = |add: &Record| !cuts || add.seq <= edge.from.into() || past(add);
         let door = (edge.door(), edge.door().from);
-        let shown = state.truth.shown(model, (reader, author), &outbox, door, reached);
+        let shown = state.truth.to_bring(model, (reader, author), &outbox, door, reached);
         adds.extend(shown.into_iter().map(|add| FeedAdd {
             author: author_no(author),
             outbox_seq: add.seq,

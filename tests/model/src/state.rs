@@ -9,6 +9,7 @@ use feedgate_common::change::{Class, Entry, Op, Route};
 use feedgate_common::{DisplayKey, ItemId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::Bounds;
 pub(crate) use crate::numbers::{
     ADDRESSED_MAX, AUTHORS, Item, LOGS, OUTBOX_MAX, READERS, Reached, Taken, View, addressed_item, author_no, item_of,
     reader_no,
@@ -27,6 +28,8 @@ pub struct Posted {
     /// The feed of the item, which never changes.
     pub feed: u8,
     pub item: Item,
+    /// Its key is that of the place to which the item has moved; else that of where it was posted.
+    pub moved: bool,
     /// 0 unless its route is pull.
     pub pull_seq: u8,
     /// The audience of a narrowed item: the readers in it, a bit each. 0 for other items.
@@ -78,6 +81,8 @@ pub struct Row {
 pub struct ToReader {
     pub op: Op,
     pub item: Item,
+    /// As of a [`Posted`].
+    pub moved: bool,
 }
 
 /// What the Archive holds of a reader.
@@ -100,6 +105,10 @@ pub struct Addressed {
     pub to: u8,
     /// 0 if it is deleted.
     pub version: u8,
+    /// Whether it stands where it has moved to.
+    pub moved: bool,
+    /// The item in whose place it came; 0 if there is none.
+    pub replaces: Item,
 }
 
 /// What the Archive holds.
@@ -125,6 +134,8 @@ pub struct Line {
     pub generation: u8,
     /// Of a `Forget` the item at its floor; 0 if it has none.
     pub item: Item,
+    /// As of a [`Posted`].
+    pub moved: bool,
     /// Its sequence id is given but it is not there yet: only where that rule is broken.
     pub awaited: bool,
 }
@@ -139,6 +150,7 @@ impl Line {
             outbox_seq: small(entry.outbox_seq),
             generation: small(entry.generation),
             item: small(entry.key.item.0),
+            moved: Bounds::is_moved(entry.key),
             awaited: false,
         }
     }
@@ -201,6 +213,8 @@ pub struct Store {
 pub struct Spent {
     pub records: u8,
     pub narrowed: u8,
+    pub moves: u8,
+    pub replaced: u8,
     pub addressed: u8,
     pub classes: u8,
     pub follows: u8,
@@ -236,6 +250,8 @@ pub struct State {
     pub reused: bool,
     /// A mark, a watermark or the progress went back (I10).
     pub went_back: bool,
+    /// A page has shown an item at two places (I7).
+    pub twice: bool,
 }
 
 impl State {
@@ -265,9 +281,10 @@ impl Hash for State {
             spent,
             reused,
             went_back,
+            twice,
         } = self;
         let stores = (truth, store, least_epoch, snapshot, unnoticed, lost, looked);
-        let processes = (executors, follow_workers, takers, rebuilds, devices, spent, reused, went_back);
+        let processes = (executors, follow_workers, takers, rebuilds, devices, spent, reused, went_back, twice);
         hasher.write_u64(Bytes::of(&(stores, processes), xxh3_64_with_seed));
     }
 }

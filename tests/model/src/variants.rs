@@ -32,6 +32,24 @@ pub enum Variant {
     StepLeavesFeedsOut,
     /// A push step takes narrowed records along with others.
     NarrowedGoAlong,
+    /// A push step brings a narrowed record to its audience alone, and leaves its author out.
+    OwnIsLeftOut,
+    /// An item gets another rank by an update.
+    MoveIsAnEdit,
+    /// The add of a move takes the route of its author's class now.
+    MoveByClass,
+    /// An item that is older than the follow of everyone moves.
+    OlderThanEveryoneMoves,
+    /// Any delete of an item ends its adds, also one that came before them.
+    AnyDeleteEndsAnAdd,
+    /// A change shows the rank that its item has now.
+    ChangesTellTheRankOfNow,
+    /// A page shows what comes from the log at the rank that it has now.
+    PagesTellTheRankOfNow,
+    /// A page that shows an item by the log shows it below the floor too.
+    PageShowsBothPlaces,
+    /// What gives way to another item is deleted after that has come.
+    ReplacementFirst,
     /// A follow step brings what is narrowed to others.
     FollowIgnoresAudiences,
     /// A bucket that has lost the progress of an author goes on at the outbox head.
