@@ -143,6 +143,7 @@ mod rebuild;
 mod shared;
 mod state;
 pub mod variants;
+mod visit;
 mod world;
 
 use std::fmt::Debug;
@@ -154,6 +155,7 @@ use stateright::{Model, Property};
 pub use bounds::{Bounds, Ranks};
 use state::{AUTHORS, Author, Device, Inbox, Item, LOGS, READERS, Reader, Reopened, Row, Shared, State, Store, Truth};
 use variants::Variant;
+pub use visit::Visited;
 
 /// The model: a configuration, and the rule that is broken in it, if one is.
 #[derive(Clone, Copy, Debug)]
@@ -281,6 +283,14 @@ impl Fanout {
     /// distance between progress and outbox head.
     fn tracks_events(&self) -> bool {
         self.bounds.rollbacks > 0 || self.variant == Some(Variant::OutstandingUntilRelayed)
+    }
+
+    /// The state after an action.
+    fn after(&self, last: &State, action: Action) -> State {
+        let mut next = last.clone();
+        self.apply(&mut next, action);
+        next.seal();
+        next
     }
 
     /// Slots are kept sorted and idle ones come first, so equal slots stand side by side; one of them speaks for all.
@@ -451,10 +461,7 @@ impl Model for Fanout {
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
-        let mut next = last.clone();
-        self.apply(&mut next, action);
-        next.seal();
-        Some(next)
+        Some(self.after(last, action))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

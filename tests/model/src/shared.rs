@@ -65,8 +65,8 @@ impl<T> Hash for Shared<T> {
     }
 }
 
-/// How many bytes are hashed at once. Few states have a part that is longer.
-const AT_ONCE: usize = 512;
+/// How many bytes are hashed at once. Few states are longer.
+const AT_ONCE: usize = 240;
 
 /// Gathers what a value hashes, and hashes all of it at once. Nearly all that a state hashes are single bytes, for each
 /// of which other hashers take a step of their own.
@@ -86,30 +86,43 @@ impl Bytes {
     }
 }
 
+impl Bytes {
+    /// Makes room for so many more.
+    #[inline]
+    fn room(&mut self, more: usize) {
+        if self.len + more > AT_ONCE {
+            self.before = self.finish();
+            self.len = 0;
+        }
+    }
+}
+
 impl Hasher for Bytes {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u8(*byte);
+        for bytes in bytes.chunks(AT_ONCE) {
+            self.room(bytes.len());
+            self.gathered[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+            self.len += bytes.len();
         }
     }
 
     #[inline]
     fn write_u8(&mut self, byte: u8) {
-        if self.len == AT_ONCE {
-            self.before = self.finish();
-            self.len = 0;
-        }
+        self.room(1);
         self.gathered[self.len] = byte;
         self.len += 1;
     }
 
     /// Lengths are small.
+    #[inline]
     fn write_usize(&mut self, n: usize) {
         debug_assert!(n < 256, "a length that does not fit a byte");
         self.write_u8(n as u8);
     }
 
     /// So are the numbers of the cases of an enum.
+    #[inline]
     fn write_isize(&mut self, n: isize) {
         self.write_usize(n as usize);
     }

@@ -261,10 +261,9 @@ impl State {
         self.store.seal();
         self.snapshot.iter_mut().for_each(Shared::seal);
     }
-}
 
-impl Hash for State {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
+    /// A number of the state: two states have the same one if they are equal, and hardly ever if not.
+    pub(crate) fn fingerprint(&self) -> u64 {
         let Self {
             truth,
             store,
@@ -285,6 +284,12 @@ impl Hash for State {
         } = self;
         let stores = (truth, store, least_epoch, snapshot, unnoticed, lost, looked);
         let processes = (executors, follow_workers, takers, rebuilds, devices, spent, reused, went_back, twice);
-        hasher.write_u64(Bytes::of(&(stores, processes), xxh3_64_with_seed));
+        Bytes::of(&(stores, processes), xxh3_64_with_seed)
+    }
+}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(self.fingerprint());
     }
 }
