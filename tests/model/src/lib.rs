@@ -13,8 +13,9 @@
 //!             devices                                             what is shown
 //! ```
 //!
-//! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order of
-//! these steps, breadth first, and checks the properties in every state. The decisions are those of the product:
+//! Between any two arrows anything else may happen, and any process may die. Every order of these steps is gone through,
+//! breadth first, and the properties are checked in every state (`visit`). If one breaks, the checker of [`stateright`]
+//! finds the steps to there. The decisions are those of the product:
 //! `marks::push_verdict`, `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `fanout::plan`,
 //! `Progress` and its cut, `rules::{shown, brought, is_for, is_past, is_news}`, `graph::effective_edge`,
 //! `change::route_of`, `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them

@@ -27,6 +27,15 @@ fn passes(name: &str) {
     assert_eq!(Some(states), documented, "states of {name} as documented");
 }
 
+/// The two ways through a configuration that the crate has.
+#[test]
+fn a_visit_finds_the_states_that_the_checker_finds() {
+    let model = Fanout::new(named("move_pulled").expect("a configuration"));
+    let checker = model.checker().spawn_bfs().join();
+    let found = Visited { states: checker.unique_state_count(), depth: checker.max_depth() };
+    assert_eq!(model.visit_all().ok(), Some(found));
+}
+
 macro_rules! passing {
     ($($name:ident)*) => {
         $(#[test]
