@@ -76,7 +76,7 @@ impl Truth {
         shown
     }
 
-    /// The same, as a step reads it to bring it.
+    /// The adds that a follow step or a rebuild brings: those that are [shown](Self::shown).
     pub(crate) fn to_bring(
         &self,
         model: &Fanout,

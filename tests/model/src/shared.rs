@@ -114,14 +114,14 @@ impl Hasher for Bytes {
         self.len += 1;
     }
 
-    /// Lengths are small.
+    /// A length is small, so it is a byte.
     #[inline]
     fn write_usize(&mut self, n: usize) {
         debug_assert!(n < 256, "a length that does not fit a byte");
         self.write_u8(n as u8);
     }
 
-    /// So are the numbers of the cases of an enum.
+    /// The number of the case of an enum is small, so it is a byte.
     #[inline]
     fn write_isize(&mut self, n: isize) {
         self.write_usize(n as usize);
