@@ -15,7 +15,8 @@ use feedgate_common::{FeedId, OutboxSeq, PullSeq, UserNo};
 
 use crate::Fanout;
 use crate::state::{
-    ADDRESSED_MAX, AUTHORS, Author, Item, OUTBOX_MAX, Posted, Seen, Taken, Truth, View, addressed_item, author_no,
+    ADDRESSED_MAX, AUTHORS, Author, Item, OUTBOX_MAX, Posted, Seen, Taken, ToReader, Truth, View, addressed_item,
+    author_no,
 };
 use crate::variants::Variant;
 
@@ -37,7 +38,7 @@ impl Truth {
             op: posted.op,
             route: route(posted),
             feed: FeedId(posted.feed.into()),
-            key: model.bounds.key(posted.item),
+            key: model.bounds.key(posted.item, posted.moved),
         };
         outbox[..usize::from(head)].iter().zip(1..).map(record).collect()
     }
@@ -55,9 +56,10 @@ impl Truth {
     }
 
     /// Whether a record of the author is for the reader at all: the reader is in its audience, if it has one.
-    pub(crate) fn is_for(&self, reader: usize, author: usize, record: &Record) -> bool {
+    /// `own` says whether the reader is the author.
+    pub(crate) fn is_for(&self, (reader, author): (usize, usize), own: bool, record: &Record) -> bool {
         let to = self.authors[author].outbox[record.seq as usize - 1].to;
-        is_for(record.route, false, || Ok::<_, std::convert::Infallible>(to >> reader & 1 == 1)).unwrap_or(false)
+        is_for(record.route, own, || Ok::<_, std::convert::Infallible>(to >> reader & 1 == 1)).unwrap_or(false)
     }
 
     /// The adds among `outbox` that the reader sees under this edge, as [`shown`] says, and that are for the reader.
@@ -70,8 +72,25 @@ impl Truth {
         reached: impl Fn(&Record) -> bool,
     ) -> Vec<Record> {
         let mut shown = shown(outbox, edge, model.bounds.backfill, reached);
-        shown.retain(|add| self.is_for(reader, author, add));
+        shown.retain(|add| self.is_for((reader, author), model.is_own(reader, author), add));
         shown
+    }
+
+    /// The adds that a follow step or a rebuild brings: those that are [shown](Self::shown).
+    pub(crate) fn to_bring(
+        &self,
+        model: &Fanout,
+        of: (usize, usize),
+        outbox: &[Record],
+        edge: (Edge, OutboxSeq),
+        reached: impl Fn(&Record) -> bool,
+    ) -> Vec<Record> {
+        let mut adds = self.shown(model, of, outbox, edge, reached);
+        if model.variant == Some(Variant::AnyDeleteEndsAnAdd) {
+            let is_deleted = |item| outbox.iter().any(|other| other.op == Op::Delete && other.key.item == item);
+            adds.retain(|add| !is_deleted(add.key.item));
+        }
+        adds
     }
 
     /// The edge as fan-out sees it.
@@ -122,19 +141,22 @@ impl Truth {
         let direct = direct.filter(|(_, n)| (after.direct + 1..=upto.direct).contains(n));
         let direct = direct.filter(|(to, _)| self.feed(to.item) == feed);
         let direct =
-            direct.map(|(to, n)| (n, Entry::direct(to.op, self.sender(to.item), model.bounds.key(to.item)))).collect();
-        [pulled, direct]
+            direct.map(|(to, n)| (n, Entry::direct(to.op, self.sender(to.item), model.bounds.key(to.item, to.moved))));
+        [pulled, direct.collect()]
     }
 
     /// The adds among the first `upto` records addressed to the reader in this feed that none of them deletes.
     pub(crate) fn direct_adds(&self, model: &Fanout, log: usize, upto: u8) -> Vec<FeedAdd> {
         let records = &self.readers[model.reader_of(log)].direct[..usize::from(upto)];
-        let deleted = |item| records.iter().any(|other| other.op == Op::Delete && other.item == item);
-        let adds = records.iter().filter(|to| to.op == Op::Add && !deleted(to.item));
-        let adds = adds.filter(|to| self.feed(to.item) == model.feed_of(log));
-        let add =
-            |item| FeedAdd { author: self.sender(item), outbox_seq: 0, generation: 0, key: model.bounds.key(item) };
-        adds.map(|to| add(to.item)).collect()
+        let deletes = |from: usize, item| records[from..].iter().any(|to| to.op == Op::Delete && to.item == item);
+        let later = |at: usize| if model.variant == Some(Variant::AnyDeleteEndsAnAdd) { 0 } else { at };
+        let adds = records.iter().enumerate().filter(|(at, to)| to.op == Op::Add && !deletes(later(*at), to.item));
+        let adds = adds.map(|(_, to)| to).filter(|to| self.feed(to.item) == model.feed_of(log));
+        let add = |to: &ToReader| {
+            let key = model.bounds.key(to.item, to.moved);
+            FeedAdd { author: self.sender(to.item), outbox_seq: 0, generation: 0, key }
+        };
+        adds.map(add).collect()
     }
 
     fn sender(&self, item: Item) -> UserNo {
@@ -160,6 +182,23 @@ impl Truth {
         last.map_or(0, |at| if matches!(outbox[at].op, Op::Delete | Op::Forget) { 0 } else { at as u8 + 1 })
     }
 
+    /// Whether the newest place of an item is the one to which it has moved.
+    pub(crate) fn moved(&self, item: Item) -> bool {
+        if item >= addressed_item(0) {
+            return self.addressed[usize::from(item - addressed_item(0))].moved;
+        }
+        let outbox = &self.authors[usize::from(item > OUTBOX_MAX)].outbox;
+        outbox.iter().rfind(|posted| posted.item == item).is_some_and(|posted| posted.moved)
+    }
+
+    /// The number of the newest add of an item of an outbox, and what it says; `None` of what is addressed to readers.
+    pub(crate) fn newest_add(&self, item: Item) -> Option<(u8, Posted)> {
+        let outbox = &self.authors[usize::from(item > OUTBOX_MAX)].outbox;
+        let of_item = |posted: &Posted| posted.op == Op::Add && posted.item == item;
+        let at = outbox.iter().rposition(of_item)?;
+        Some((at as u8 + 1, outbox[at]))
+    }
+
     /// What the reader of the inbox is to see in its feed once everything has come to rest.
     pub(crate) fn wanted(&self, model: &Fanout, log: usize) -> View {
         let (mut view, reader, feed) = (View::default(), model.reader_of(log), model.feed_of(log));
@@ -168,12 +207,12 @@ impl Truth {
             let edge = Edge { from: self.since(reader, author), ..self.edge(reader, author) };
             for add in self.shown(model, (reader, author), &outbox, (edge, edge.from), |_| true) {
                 let item = add.key.item.0 as Item;
-                view.set(item, self.version(item));
+                view.set(item, self.version(item), self.moved(item));
             }
         }
         for n in 0..usize::from(ADDRESSED_MAX).min(self.addressed.len()) {
             if self.addressed[n].to >> reader & 1 == 1 && self.feed(addressed_item(n)) == feed {
-                view.set(addressed_item(n), self.addressed[n].version);
+                view.set(addressed_item(n), self.addressed[n].version, self.addressed[n].moved);
             }
         }
         view

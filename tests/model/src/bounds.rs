@@ -71,14 +71,20 @@ pub struct Bounds {
     pub deletes: bool,
     /// How many of the adds may be narrowed to an audience: any followers of that moment.
     pub narrowed: u8,
+    /// How often an item may get another rank: it moves, or moves back.
+    pub moves: u8,
     /// Records addressed to readers, likewise.
     pub addressed: u8,
+    /// How often what is addressed to readers may give way to another item that is.
+    pub replaced: u8,
     /// How often a class may change.
     pub classes_changed: u8,
     /// Whether an author may become everyone's.
     pub everyone: bool,
     /// How many follows and unfollows there may be.
     pub follows_changed: u8,
+    /// Whether the first reader is the first author.
+    pub own: bool,
     /// Whether a follow that begins shows all of the outbox from the first record on.
     pub whole_past: bool,
     /// Shields that go up or down: a mute; where items are addressed, a block by the author.
@@ -120,10 +126,13 @@ impl Bounds {
         edits: false,
         deletes: true,
         narrowed: 0,
+        moves: 0,
         addressed: 0,
+        replaced: 0,
         classes_changed: 0,
         everyone: false,
         follows_changed: 0,
+        own: false,
         whole_past: false,
         shields_changed: 0,
         sleeps: 0,
@@ -132,17 +141,29 @@ impl Bounds {
         rollbacks: 0,
     };
 
-    /// Where an item stands on a page. No two have one rank.
-    pub fn rank(&self, item: Item) -> u8 {
+    /// Where an item stands on a page: where it was posted, or where it has moved to. No two have one rank.
+    ///
+    /// An item of an odd number moves above all that were posted, and one of an even number below them.
+    pub fn rank(&self, item: Item, moved: bool) -> u8 {
         match self.ranks {
-            Ranks::AsPosted => item,
-            Ranks::Reversed => 16 - item,
-            Ranks::Mixed => item * 7 % 16,
+            _ if moved && item % 2 == 1 => POSTED.end + item,
+            _ if moved => item,
+            Ranks::AsPosted => POSTED.start + item,
+            Ranks::Reversed => POSTED.end - item,
+            Ranks::Mixed => POSTED.start + item * 7 % 16,
         }
     }
 
-    /// The display key of an item, in the type of the product.
-    pub fn key(&self, item: Item) -> DisplayKey {
-        DisplayKey { rank: self.rank(item).into(), item: ItemId(item.into()) }
+    /// The display key of an item at one of its places, in the type of the product.
+    pub fn key(&self, item: Item, moved: bool) -> DisplayKey {
+        DisplayKey { rank: self.rank(item, moved).into(), item: ItemId(item.into()) }
+    }
+
+    /// Whether a key is that of the place to which its item has moved.
+    pub(crate) fn is_moved(key: DisplayKey) -> bool {
+        key.item.0 > 0 && !POSTED.contains(&(key.rank as u8))
     }
 }
+
+/// The ranks of items where they were posted.
+const POSTED: std::ops::Range<u8> = 16..32;

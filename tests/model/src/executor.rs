@@ -3,11 +3,11 @@
 //! A crash between any two of these leaves nothing behind but the job, which comes again: any idle worker may take it.
 
 use feedgate_common::change::Route;
-use feedgate_common::{Bucket, Op, Progress};
+use feedgate_common::{Bucket, Op};
 use feedgate_timeline::fanout::plan;
 
 use crate::inbox::Outcome;
-use crate::state::{Executor, LOGS, READERS, Reopened, State, To, author_no, reader_no};
+use crate::state::{Executor, LOGS, READERS, Reached, Reopened, State, To, author_no, reader_no};
 use crate::variants::Variant;
 use crate::{Action, Fanout};
 
@@ -36,7 +36,7 @@ fn is_due(model: &Fanout, state: &State, author: usize) -> bool {
         let author = &state.truth.authors[author];
         author.job || author.finished < head || author.reopened != Reopened::No
     } else {
-        state.store.progress[author].done < head.into()
+        state.store.progress[author].done < head
     }
 }
 
@@ -44,21 +44,20 @@ fn is_due(model: &Fanout, state: &State, author: usize) -> bool {
 /// would be read after the same progress, or for nothing.)
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, author: usize) {
     let head = state.truth.head(author);
-    let lost = state.spent.rollbacks > 0 && state.store.progress[author] == Progress::default();
+    let lost = state.spent.rollbacks > 0 && state.store.progress[author] == Reached::default();
     if lost && model.variant == Some(Variant::StartsAtTheHead) {
-        state.store.progress[author] = Progress::at(head.into());
+        state.store.progress[author] = Reached::at(head);
     }
     let expected = state.store.progress[author];
-    let of = &mut state.truth.authors[author];
-    if model.tracks_events() {
-        of.job = true;
+    if model.tracks_events() && !state.truth.authors[author].job {
+        state.truth.authors[author].job = true;
     }
     if model.variant == Some(Variant::OutstandingUntilRelayed) {
-        of.finished = head;
-        of.job = false;
+        let of = &mut state.truth.authors[author];
+        (of.finished, of.job) = (head, false);
     }
     let told = matches!(state.executors[slot], Executor::Holding { told: true, .. });
-    state.executors[slot] = if expected.done < head.into() {
+    state.executors[slot] = if expected.done < head {
         Executor::Records { author: author as u8, told, expected, head }
     } else {
         Executor::AtHead { author: author as u8, told, upto: head }
@@ -70,14 +69,15 @@ pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
     let Executor::Records { author, told, expected, head } = state.executors[slot] else { return };
     let of = usize::from(author);
     let mut to = [None; READERS];
-    let first = state.truth.records(model, of, head)[expected.done as usize];
-    if first.route != Route::Pull || expected.last.is_some() {
+    let first = state.truth.records(model, of, head)[usize::from(expected.done)];
+    if first.route != Route::Pull || expected.last > 0 {
         let mut room = model.bounds.step.recipients;
         for (reader, to) in to.iter_mut().enumerate().take(model.bounds.readers) {
             let held = state.truth.readers[reader].rows[of].held;
             let edge = state.truth.edge(reader, of);
-            let ahead = expected.last.is_none_or(|last| reader_no(reader) > last);
-            if held && edge.on && ahead && room > 0 && state.truth.is_for(reader, of, &first) {
+            let own = model.is_own(reader, of) && model.variant != Some(Variant::OwnIsLeftOut);
+            let ahead = reader_no(reader).0 > expected.last.into();
+            if held && edge.on && ahead && room > 0 && state.truth.is_for((reader, of), own, &first) {
                 room -= 1;
                 *to = Some(To {
                     generation: edge.generation as u8,
@@ -103,7 +103,7 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
     }
     let records = state.truth.records(model, of, head);
     let recipients = (0..READERS).filter_map(|reader| Some(to[reader]?.recipient(reader))).collect();
-    let mut ahead = records[expected.done as usize..].to_vec();
+    let mut ahead = records[usize::from(expected.done)..].to_vec();
     let feed = ahead[0].feed;
     let other_feeds: Vec<u64> = ahead.iter().filter(|record| record.feed != feed).map(|record| record.seq).collect();
     if matches!(model.variant, Some(Variant::StepMixesFeeds | Variant::StepLeavesFeedsOut)) {
@@ -112,7 +112,7 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
     if model.variant == Some(Variant::NarrowedGoAlong) {
         ahead.iter_mut().filter(|record| record.route == Route::Narrow).for_each(|record| record.route = Route::Push);
     }
-    let mut step = plan((author_no(of), Bucket(0)), expected, &ahead, recipients, model.bounds.step);
+    let mut step = plan((author_no(of), Bucket(0)), expected.into(), &ahead, recipients, model.bounds.step);
     if model.variant == Some(Variant::StepLeavesFeedsOut) {
         step.records.retain(|record| !other_feeds.contains(&record.seq));
     }
@@ -185,9 +185,9 @@ pub(crate) fn fill(state: &mut State, slot: usize) {
 }
 
 /// The progress at which a reader of the Archive cuts for an inbox, by the variant.
-pub(crate) fn cut_at(model: &Fanout, progress: Progress) -> Progress {
+pub(crate) fn cut_at(model: &Fanout, progress: Reached) -> Reached {
     match model.variant {
-        Some(Variant::CutIgnoresLastReader) => Progress::at(progress.done),
+        Some(Variant::CutIgnoresLastReader) => Reached::at(progress.done),
         _ => progress,
     }
 }

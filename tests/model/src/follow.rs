@@ -86,7 +86,7 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
     let door = (edge.door(), edge.door().from);
     let shown = match model.variant {
         Some(Variant::FollowIgnoresAudiences) => shown(&outbox, door, model.bounds.backfill, reached),
-        _ => state.truth.shown(model, (reader, of), &outbox, door, reached),
+        _ => state.truth.to_bring(model, (reader, of), &outbox, door, reached),
     };
     let (adds, floor) = brought(shown, (edge.into(), edge.since.into()), model.bounds.backfill);
     let step = EdgeStep {

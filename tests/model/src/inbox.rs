@@ -7,7 +7,7 @@ use feedgate_common::marks::{Mark, Verdict, edge_step_acts, note_belongs, push_v
 use feedgate_common::{Entry, Generation};
 
 use crate::Fanout;
-use crate::state::{AUTHORS, Inbox, Line, Note, Placeholder, State, Store, Taken, author_no, reader_no};
+use crate::state::{AUTHORS, Inbox, Line, Note, Placeholder, Reached, State, Store, Taken, author_no, reader_no};
 use crate::variants::Variant;
 
 /// What became of a step.
@@ -67,7 +67,7 @@ impl State {
     fn take_note(&mut self, model: &Fanout, log: usize, note: Note) {
         let Some(inbox) = self.inbox(log) else { return };
         let author = usize::from(note.line.author);
-        let entry = note.line.entry(model.bounds.key(note.line.item));
+        let entry = note.line.entry(model.bounds.key(note.line.item, note.line.moved));
         let mark = inbox.mark(author).filter(|_| model.variant != Some(Variant::NotesForgetAhead));
         let verdict = push_verdict(mark, inbox.built_at.into(), entry.generation, note.counter.into());
         let appends = match (model.variant, verdict) {
@@ -85,7 +85,9 @@ impl State {
     pub(crate) fn advance(&mut self, model: &Fanout, step: &Advance, active: impl Fn(usize) -> bool) -> Outcome {
         let author = (step.author.0 - author_no(0).0) as usize;
         step.check(1);
-        if self.store.progress[author] != step.expected && model.variant != Some(Variant::NoProgressCompare) {
+        if self.store.progress[author] != Reached::from(step.expected)
+            && model.variant != Some(Variant::NoProgressCompare)
+        {
             return Outcome::Again;
         }
         let log_of = |to: &Recipient| model.log_of((to.reader.0 - reader_no(0).0) as usize, step.feed);
@@ -120,8 +122,9 @@ impl State {
                 inbox.ahead[author] = 0;
             }
         }
-        self.went_back |= step.next < self.store.progress[author];
-        self.store.progress[author] = step.next;
+        let next = Reached::from(step.next);
+        self.went_back |= next < self.store.progress[author];
+        self.store.progress[author] = next;
         Outcome::Done
     }
 
@@ -129,7 +132,7 @@ impl State {
     pub(crate) fn step_edge(&mut self, model: &Fanout, log: usize, step: &EdgeStep, counter: Generation) -> Outcome {
         let author = (step.author.0 - author_no(0).0) as usize;
         let Some(inbox) = self.inbox(log) else { return self.missing(log) };
-        let moved = self.store.progress[author] != step.expected.progress;
+        let moved = self.store.progress[author] != Reached::from(step.expected.progress);
         let pulled = u64::from(inbox.taken.pull) != step.expected.pull;
         let acts = match model.variant {
             Some(Variant::StaleForget) if !step.on => true,
@@ -237,7 +240,7 @@ impl Inbox {
     /// What is still kept, as the product holds it.
     pub(crate) fn kept(&self, model: &Fanout) -> impl Iterator<Item = Entry> {
         let kept = self.log[usize::from(self.cut)..].iter();
-        kept.filter(|line| !line.awaited).map(|line| line.entry(model.bounds.key(line.item)))
+        kept.filter(|line| !line.awaited).map(|line| line.entry(model.bounds.key(line.item, line.moved)))
     }
 
     /// Cuts what stands up to `upto` off.

@@ -62,6 +62,9 @@ fn parse(text: &str) -> Result<Bounds, String> {
             "edits" => bounds.edits = n > 0,
             "deletes" => bounds.deletes = n > 0,
             "narrowed" => bounds.narrowed = n,
+            "moves" => bounds.moves = n,
+            "replaced" => bounds.replaced = n,
+            "own" => bounds.own = n > 0,
             "addressed" => bounds.addressed = n,
             "classes_changed" => bounds.classes_changed = n,
             "follows_changed" => bounds.follows_changed = n,
@@ -80,14 +83,15 @@ fn parse(text: &str) -> Result<Bounds, String> {
 
 fn check(out: &mut impl Write, name: &str, bounds: Bounds) -> io::Result<bool> {
     let begun = Instant::now();
-    let checker = Fanout::new(bounds).checker().threads(2).spawn_bfs().join();
+    let model = Fanout::new(bounds);
+    let checker = model.checker().threads(2).spawn_bfs().join();
     let found = checker.discoveries();
     let verdict = if found.is_empty() { "passes" } else { "FAILS" };
     let states = checker.unique_state_count();
     let depth = checker.max_depth();
     writeln!(out, "{name:<40} {verdict}  {states:>9} states, depth {depth:>2}, {:.1?}", begun.elapsed())?;
-    for (property, path) in &found {
-        writeln!(out, "  {property}: {:?}", path.clone().into_actions())?;
+    for path in found.values() {
+        writeln!(out, "  {:?}: {:?}", model.broken(path.last_state()), path.clone().into_actions())?;
     }
     Ok(found.is_empty())
 }

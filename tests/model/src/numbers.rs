@@ -1,6 +1,6 @@
 //! The numbers of a state: authors, readers, items and versions, all of them small.
 
-use feedgate_common::{UserNo, Watermarks};
+use feedgate_common::{Progress, UserNo, Watermarks};
 
 /// Authors are 0 and 1.
 pub(crate) const AUTHORS: usize = 2;
@@ -37,19 +37,32 @@ pub(crate) fn reader_no(reader: usize) -> UserNo {
     UserNo(reader as u32 + 1)
 }
 
-/// What somebody sees: the version of each item, 0 where it is not seen. A nibble an item.
+/// What somebody sees: the version of each item, 0 where it is not seen, and whether it stands where it has moved to. A
+/// nibble an item, of which the greatest bit is the place.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct View(u64);
 
 impl View {
     /// The version of `item`; 0 if it is not seen.
     pub fn version(self, item: Item) -> u8 {
-        (self.0 >> (4 * item)) as u8 & 15
+        (self.0 >> (4 * item)) as u8 & 7
     }
 
-    /// Shows `item` in `version`, or no longer if that is 0.
-    pub fn set(&mut self, item: Item, version: u8) {
-        self.0 = self.0 & !(15 << (4 * item)) | u64::from(version) << (4 * item);
+    /// Whether `item` is seen where it has moved to.
+    pub fn moved(self, item: Item) -> bool {
+        (self.0 >> (4 * item)) & 8 > 0
+    }
+
+    /// Shows `item` in `version`, which is less than 8, at its place; or no longer if the version is 0.
+    pub fn set(&mut self, item: Item, version: u8, moved: bool) {
+        debug_assert!(version < 8, "a version that does not fit");
+        let seen = if version > 0 { version | u8::from(moved) << 3 } else { 0 };
+        self.0 = self.0 & !(15 << (4 * item)) | u64::from(seen) << (4 * item);
+    }
+
+    /// Shows `item` no longer.
+    pub fn remove(&mut self, item: Item) {
+        self.set(item, 0, false);
     }
 
     /// All items of this set of seen items.
@@ -60,7 +73,36 @@ impl View {
 
 impl std::fmt::Debug for View {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.items().map(|item| (item, self.version(item)))).finish()
+        let seen = self.items().map(|item| (item, (self.version(item), if self.moved(item) { "moved" } else { "" })));
+        f.debug_map().entries(seen).finish()
+    }
+}
+
+/// The [`Progress`] of an author, packed. It stands in many places of a state.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Reached {
+    pub done: u8,
+    /// 0 if it is nobody; else as the product numbers users.
+    pub last: u8,
+}
+
+impl Reached {
+    /// The progress at which all records up to `done` have reached every reader.
+    pub(crate) fn at(done: u8) -> Self {
+        Self { done, last: 0 }
+    }
+}
+
+impl From<Reached> for Progress {
+    fn from(reached: Reached) -> Self {
+        let last = (reached.last > 0).then_some(UserNo(reached.last.into()));
+        Self { done: reached.done.into(), last }
+    }
+}
+
+impl From<Progress> for Reached {
+    fn from(progress: Progress) -> Self {
+        Self { done: progress.done as u8, last: progress.last.map_or(0, |last| last.0 as u8) }
     }
 }
 

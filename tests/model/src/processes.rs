@@ -1,9 +1,9 @@
 //! How far each process has come, and what it has read. Ordered, so that equal processes can be kept sorted.
 
+use feedgate_common::Cut;
 use feedgate_common::archive::{Edge, Recipient};
-use feedgate_common::{Cut, Progress};
 
-use crate::numbers::{AUTHORS, READERS, Taken, View, reader_no};
+use crate::numbers::{AUTHORS, READERS, Reached, Taken, View, reader_no};
 
 /// An edge as somebody read it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -66,9 +66,9 @@ pub enum Executor {
     /// idle.
     Holding { author: u8, told: Told },
     /// Has read the progress, then the records up to `head`.
-    Records { author: u8, told: Told, expected: Progress, head: u8 },
+    Records { author: u8, told: Told, expected: Reached, head: u8 },
     /// Has read the recipients after the records.
-    Recipients { author: u8, told: Told, expected: Progress, head: u8, to: [Option<To>; READERS] },
+    Recipients { author: u8, told: Told, expected: Reached, head: u8, to: [Option<To>; READERS] },
     /// Has found nothing to do beyond the record `upto`.
     AtHead { author: u8, told: Told, upto: u8 },
     /// Has given out a sequence id and not filled it: only where that rule is broken.
@@ -92,17 +92,17 @@ pub enum FollowWorker {
     #[default]
     Idle,
     /// Has read where to cut. With the variant that breaks that rule, also whether there was a build in flight.
-    Cut { of: Work, progress: Progress, pull: u8, head: u8, building: bool },
+    Cut { of: Work, progress: Reached, pull: u8, head: u8, building: bool },
     /// Has then read the edge, and the outbox up to `head`.
-    Edge { of: Work, progress: Progress, pull: u8, head: u8, edge: Seen, counter: u8, building: bool },
+    Edge { of: Work, progress: Reached, pull: u8, head: u8, edge: Seen, counter: u8, building: bool },
     /// Has served the main feed, up to this generation, and there is another.
     Served { reader: u8, author: u8, least: u8 },
 }
 
 impl FollowWorker {
     /// The cut at `progress` and `pull`, in the type of the product.
-    pub fn cut(progress: Progress, pull: u8) -> Cut {
-        Cut { progress, pull: pull.into() }
+    pub fn cut(progress: Reached, pull: u8) -> Cut {
+        Cut { progress: progress.into(), pull: pull.into() }
     }
 }
 
@@ -145,9 +145,9 @@ pub enum Rebuild {
     #[default]
     Idle,
     /// Has taken an epoch, then read the progress.
-    Looked { log: u8, placeholder: u8, reached: [Progress; AUTHORS] },
+    Looked { log: u8, placeholder: u8, reached: [Reached; AUTHORS] },
     /// Has written the epoch as the placeholder, or found one, and so many notes beside it.
-    Begun { log: u8, placeholder: u8, notes: u8, reached: [Progress; AUTHORS], counter: u8 },
+    Begun { log: u8, placeholder: u8, notes: u8, reached: [Reached; AUTHORS], counter: u8 },
     /// Then everything else, in one snapshot; what is `ahead` may have to be reopened.
     Read(Snapshot),
 }
@@ -158,7 +158,7 @@ pub struct Snapshot {
     pub log: u8,
     pub placeholder: u8,
     pub notes: u8,
-    pub reached: [Progress; AUTHORS],
+    pub reached: [Reached; AUTHORS],
     pub edges: [Seen; AUTHORS],
     pub heads: [u8; AUTHORS],
     pub counter: u8,
@@ -184,7 +184,7 @@ pub struct Device {
 pub struct HalfPage {
     pub epoch: u8,
     pub offset: u8,
-    /// Living in the log, above the floor: a bit an item.
-    pub shown: u16,
+    /// Living in the log, above the floor.
+    pub shown: View,
     pub floor: Option<u8>,
 }

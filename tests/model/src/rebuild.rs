@@ -86,8 +86,7 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let counter = if early { counter } else { truth.readers[of].counter };
     let is_behind = |author: usize| {
         let held = edges[author].on && edges[author].generation > 0;
-        held && reached[author].done < heads[author].into()
-            && !matches!(model.variant, Some(Variant::AheadOfPushAndForgotten))
+        held && reached[author].done < heads[author] && !matches!(model.variant, Some(Variant::AheadOfPushAndForgotten))
     };
     let ahead: [u8; AUTHORS] = std::array::from_fn(|author| if is_behind(author) { heads[author] } else { 0 });
     let taken = truth.counters(of);
@@ -103,7 +102,7 @@ pub(crate) fn reopen(state: &mut State, slot: usize) {
     read.reopened = true;
     let ahead = read.ahead;
     for (author, upto) in ahead.into_iter().enumerate() {
-        if state.store.progress[author].done < upto.into() {
+        if state.store.progress[author].done < upto {
             executor::take_back(state, author);
             state.truth.authors[author].reopened = Reopened::Yes;
         }
@@ -149,12 +148,12 @@ fn adds(model: &Fanout, state: &State, read: &Snapshot) -> Vec<FeedAdd> {
     for author in 0..model.bounds.authors {
         let outbox = state.truth.records_of(model, author, model.feed_of(log), read.heads[author]);
         let edge = read.edges[author];
-        let cut = Cut { progress: read.reached[author], pull: PullSeq::MAX };
+        let cut = Cut { progress: read.reached[author].into(), pull: PullSeq::MAX };
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
         let cuts = model.variant == Some(Variant::RebuildCutAtTheProgress);
         let reached = |add: &Record| !cuts || add.seq <= edge.from.into() || past(add);
         let door = (edge.door(), edge.door().from);
-        let shown = state.truth.shown(model, (reader, author), &outbox, door, reached);
+        let shown = state.truth.to_bring(model, (reader, author), &outbox, door, reached);
         adds.extend(shown.into_iter().map(|add| FeedAdd {
             author: author_no(author),
             outbox_seq: add.seq,

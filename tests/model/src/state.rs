@@ -3,15 +3,22 @@
 //! Numbers are `u8` so that a state is small and hashed quickly; the product's own types are made from them where a
 //! rule of the product is asked. Nothing here decides anything.
 
-use feedgate_common::change::{Class, Entry, Op, Route};
-use feedgate_common::{DisplayKey, ItemId, Progress};
+use std::hash::{Hash, Hasher};
 
+use feedgate_common::change::{Class, Entry, Op, Route};
+use feedgate_common::{DisplayKey, ItemId};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::Bounds;
 pub(crate) use crate::numbers::{
-    ADDRESSED_MAX, AUTHORS, Item, LOGS, OUTBOX_MAX, READERS, Taken, View, addressed_item, author_no, item_of, reader_no,
+    ADDRESSED_MAX, AUTHORS, Item, LOGS, OUTBOX_MAX, READERS, Reached, Taken, View, addressed_item, author_no, item_of,
+    reader_no,
 };
 pub(crate) use crate::processes::{
     Device, Executor, FollowWorker, HalfPage, News, Rebuild, Seen, Snapshot, Taker, To, Work,
 };
+use crate::shared::Bytes;
+pub(crate) use crate::shared::Shared;
 
 /// A record of an outbox; its place is its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,6 +28,8 @@ pub struct Posted {
     /// The feed of the item, which never changes.
     pub feed: u8,
     pub item: Item,
+    /// Its key is that of the place to which the item has moved; else that of where it was posted.
+    pub moved: bool,
     /// 0 unless its route is pull.
     pub pull_seq: u8,
     /// The audience of a narrowed item: the readers in it, a bit each. 0 for other items.
@@ -72,6 +81,8 @@ pub struct Row {
 pub struct ToReader {
     pub op: Op,
     pub item: Item,
+    /// As of a [`Posted`].
+    pub moved: bool,
 }
 
 /// What the Archive holds of a reader.
@@ -94,6 +105,10 @@ pub struct Addressed {
     pub to: u8,
     /// 0 if it is deleted.
     pub version: u8,
+    /// Whether it stands where it has moved to.
+    pub moved: bool,
+    /// The item in whose place it came; 0 if there is none.
+    pub replaces: Item,
 }
 
 /// What the Archive holds.
@@ -119,6 +134,8 @@ pub struct Line {
     pub generation: u8,
     /// Of a `Forget` the item at its floor; 0 if it has none.
     pub item: Item,
+    /// As of a [`Posted`].
+    pub moved: bool,
     /// Its sequence id is given but it is not there yet: only where that rule is broken.
     pub awaited: bool,
 }
@@ -133,6 +150,7 @@ impl Line {
             outbox_seq: small(entry.outbox_seq),
             generation: small(entry.generation),
             item: small(entry.key.item.0),
+            moved: Bounds::is_moved(entry.key),
             awaited: false,
         }
     }
@@ -185,7 +203,7 @@ pub struct Placeholder {
 /// The store of inboxes: what a rollback takes back.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Store {
-    pub progress: [Progress; AUTHORS],
+    pub progress: [Reached; AUTHORS],
     pub inboxes: [Option<Inbox>; LOGS],
     pub placeholders: [Placeholder; LOGS],
 }
@@ -195,6 +213,8 @@ pub struct Store {
 pub struct Spent {
     pub records: u8,
     pub narrowed: u8,
+    pub moves: u8,
+    pub replaced: u8,
     pub addressed: u8,
     pub classes: u8,
     pub follows: u8,
@@ -206,14 +226,14 @@ pub struct Spent {
 }
 
 /// One state of the model: the stores, and what each process is doing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
-    pub truth: Truth,
-    pub store: Store,
+    pub truth: Shared<Truth>,
+    pub store: Shared<Store>,
     /// Inboxes of an epoch below are missing.
     pub least_epoch: u8,
     /// What the store may be rolled back to.
-    pub snapshot: Option<Box<Store>>,
+    pub snapshot: Option<Shared<Store>>,
     /// Rolled back, and nobody has noticed yet: only where that rule is broken.
     pub unnoticed: bool,
     /// What each log had reached when it was rolled back, as (epoch, sequence id).
@@ -230,4 +250,46 @@ pub struct State {
     pub reused: bool,
     /// A mark, a watermark or the progress went back (I10).
     pub went_back: bool,
+    /// A page has shown an item at two places (I7).
+    pub twice: bool,
+}
+
+impl State {
+    /// Hashes what was written to and is shared with the states after this one.
+    pub(crate) fn seal(&mut self) {
+        self.truth.seal();
+        self.store.seal();
+        self.snapshot.iter_mut().for_each(Shared::seal);
+    }
+
+    /// A number of the state: two states have the same one if they are equal, and hardly ever if not.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let Self {
+            truth,
+            store,
+            least_epoch,
+            snapshot,
+            unnoticed,
+            lost,
+            looked,
+            executors,
+            follow_workers,
+            takers,
+            rebuilds,
+            devices,
+            spent,
+            reused,
+            went_back,
+            twice,
+        } = self;
+        let stores = (truth, store, least_epoch, snapshot, unnoticed, lost, looked);
+        let processes = (executors, follow_workers, takers, rebuilds, devices, spent, reused, went_back, twice);
+        Bytes::of(&(stores, processes), xxh3_64_with_seed)
+    }
+}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(self.fingerprint());
+    }
 }

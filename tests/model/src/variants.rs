@@ -3,7 +3,7 @@
 
 use crate::configurations::named;
 use crate::{Action, Fanout};
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, Model};
 
 /// A rule that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,24 @@ pub enum Variant {
     StepLeavesFeedsOut,
     /// A push step takes narrowed records along with others.
     NarrowedGoAlong,
+    /// A push step brings a narrowed record to its audience alone, and leaves its author out.
+    OwnIsLeftOut,
+    /// An item gets another rank by an update.
+    MoveIsAnEdit,
+    /// The add of a move takes the route of its author's class now.
+    MoveByClass,
+    /// An item that is older than the follow of everyone moves.
+    OlderThanEveryoneMoves,
+    /// Any delete of an item ends its adds, also one that came before them.
+    AnyDeleteEndsAnAdd,
+    /// A change shows the rank that its item has now.
+    ChangesTellTheRankOfNow,
+    /// A page shows what comes from the log at the rank that it has now.
+    PagesTellTheRankOfNow,
+    /// A page that shows an item by the log shows it below the floor too.
+    PageShowsBothPlaces,
+    /// What gives way to another item is deleted after that has come.
+    ReplacementFirst,
     /// A follow step brings what is narrowed to others.
     FollowIgnoresAudiences,
     /// A bucket that has lost the progress of an author goes on at the outbox head.
@@ -134,8 +152,8 @@ pub enum Variant {
 /// If there is none: the number of states looked at.
 pub fn refute(variant: Variant, configuration: &str, property: &'static str) -> Result<Vec<Action>, usize> {
     let Some(bounds) = named(configuration) else { return Err(0) };
-    let model = Fanout { bounds, variant: Some(variant) };
-    let until = HasDiscoveries::AnyOf([property].into());
-    let checker = model.checker().threads(1).finish_when(until).spawn_bfs().join();
-    checker.discovery(property).map(|path| path.into_actions()).ok_or(checker.unique_state_count())
+    let model = Fanout { bounds, variant: Some(variant), asked: Some(property) };
+    let checker = model.checker().threads(1).spawn_bfs().join();
+    let found = checker.discoveries().into_values().next();
+    found.map(|path| path.into_actions()).ok_or(checker.unique_state_count())
 }

@@ -29,6 +29,13 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
             }
         }
     }
+    if spent.moves < bounds.moves {
+        actions.extend((1..16).filter(|item| may_move(model, state, *item)).map(|item| Action::Move { item }));
+    }
+    if spent.replaced < bounds.replaced && state.truth.addressed.len() < ADDRESSED_MAX.into() {
+        let items = (0..state.truth.addressed.len()).map(addressed_item);
+        actions.extend(items.filter(|item| state.truth.version(*item) > 0).map(|item| Action::Replace { item }));
+    }
     if usize::from(state.truth.feeds) < bounds.feeds {
         actions.push(Action::NameFeed);
     }
@@ -111,7 +118,7 @@ fn crashes(model: &Fanout, state: &State, actions: &mut Vec<Action>) {
 
 /// The audiences that an author may choose now, each as a bit for each reader: any of those who follow.
 fn audiences(model: &Fanout, state: &State, author: usize) -> Vec<u8> {
-    let follows = |reader: usize| state.truth.edge(reader, author).on;
+    let follows = |reader: usize| state.truth.edge(reader, author).on && !model.is_own(reader, author);
     let all = (0..model.bounds.readers).filter(|reader| follows(*reader)).fold(0, |all, reader| all | 1 << reader);
     (0..=all).filter(|to| to & all == *to).collect()
 }
@@ -120,13 +127,15 @@ fn audiences(model: &Fanout, state: &State, author: usize) -> Vec<u8> {
 pub(crate) fn add(model: &Fanout, state: &mut State, author: usize, feed: usize) {
     let item = item_of(author, state.truth.head(author) + 1);
     let route = route_of(state.truth.authors[author].class, 0, 0);
-    post(model, state, author, (Op::Add, route, 0), FeedId(feed as u16), item);
+    post(model, state, author, (Op::Add, route, 0), FeedId(feed as u16), (item, false));
+    state.spent.records += 1;
 }
 
 /// A record that adds an item for the readers in `to` alone.
 pub(crate) fn narrow(model: &Fanout, state: &mut State, author: usize, feed: usize, to: u8) {
     let item = item_of(author, state.truth.head(author) + 1);
-    post(model, state, author, (Op::Add, Route::Narrow, to), FeedId(feed as u16), item);
+    post(model, state, author, (Op::Add, Route::Narrow, to), FeedId(feed as u16), (item, false));
+    state.spent.records += 1;
     state.spent.narrowed += 1;
 }
 
@@ -135,28 +144,91 @@ pub(crate) fn change(model: &Fanout, state: &mut State, op: Op, item: Item) {
     if item >= addressed_item(0) {
         let addressed = &mut state.truth.addressed[usize::from(item - addressed_item(0))];
         addressed.version = if op == Op::Delete { 0 } else { addressed.version + 1 };
-        let to = addressed.to;
-        tell(state, to, op, item);
+        let (to, moved) = (addressed.to, addressed.moved);
+        tell(state, to, op, (item, moved));
+        state.spent.addressed += 1;
         return;
     }
     let author = usize::from(item > OUTBOX_MAX);
-    let of = &state.truth.authors[author];
-    let added = of.outbox.iter().find(|posted| posted.item == item);
+    let Some((_, added)) = state.truth.newest_add(item) else { return };
     let (route, to) = match model.variant {
-        Some(Variant::DeleteByClass) => (route_of(of.class, 0, 0), 0),
-        _ => added.map_or((Route::Push, 0), |posted| (posted.route, posted.to)),
+        Some(Variant::DeleteByClass) => (route_of(state.truth.authors[author].class, 0, 0), 0),
+        _ => (added.route, added.to),
     };
-    let feed = state.truth.feed(item);
-    post(model, state, author, (op, route, to), feed, item);
+    post(model, state, author, (op, route, to), FeedId(added.feed.into()), (item, added.moved));
+    state.spent.records += 1;
 }
 
-/// Adds a record to an outbox: what it does, by which route, and the audience if it is narrowed.
-fn post(model: &Fanout, state: &mut State, author: usize, (op, route, to): (Op, Route, u8), feed: FeedId, item: Item) {
+/// Whether an item may get another rank now. Who follows an author only because everyone does is not pushed to, and has
+/// nothing from before: what is older than that stays where it is.
+fn may_move(model: &Fanout, state: &State, item: Item) -> bool {
+    if state.truth.version(item) == 0 {
+        return false;
+    }
+    let of = &state.truth.authors[usize::from(item > OUTBOX_MAX)];
+    let anything = model.variant == Some(Variant::OlderThanEveryoneMoves);
+    state.truth.newest_add(item).is_none_or(|(seq, _)| {
+        let is_older = of.everyone_since.is_some_and(|since| seq <= since);
+        of.outbox.len() as u8 + 2 <= OUTBOX_MAX && (!is_older || anything)
+    })
+}
+
+/// Another rank: a delete at the old place and, in the same transaction, an add at the new one, by the item's own way. An
+/// item that has moved goes back to where it was posted.
+pub(crate) fn move_to_the_other_place(model: &Fanout, state: &mut State, item: Item) {
+    state.spent.moves += 1;
+    if item >= addressed_item(0) {
+        let addressed = &mut state.truth.addressed[usize::from(item - addressed_item(0))];
+        addressed.version += 1;
+        addressed.moved = !addressed.moved;
+        let (to, moved) = (addressed.to, addressed.moved);
+        tell(state, to, Op::Delete, (item, !moved));
+        tell(state, to, Op::Add, (item, moved));
+        return;
+    }
+    let author = usize::from(item > OUTBOX_MAX);
+    let Some((_, Posted { route, to, feed, moved, .. })) = state.truth.newest_add(item) else { return };
+    let feed = FeedId(feed.into());
+    if model.variant == Some(Variant::MoveIsAnEdit) {
+        post(model, state, author, (Op::Update, route, to), feed, (item, !moved));
+        return;
+    }
+    post(model, state, author, (Op::Delete, route, to), feed, (item, moved));
+    let route = match model.variant {
+        Some(Variant::MoveByClass) => route_of(state.truth.authors[author].class, 0, 0),
+        _ => route,
+    };
+    post(model, state, author, (Op::Add, route, to), feed, (item, !moved));
+}
+
+/// What is addressed to readers gives way to another item for the same readers, in one transaction.
+pub(crate) fn replace(model: &Fanout, state: &mut State, item: Item) {
+    state.spent.replaced += 1;
+    let (n, next) = (usize::from(item - addressed_item(0)), addressed_item(state.truth.addressed.len()));
+    let old = state.truth.addressed[n];
+    state.truth.addressed[n].version = 0;
+    state.truth.addressed.push(Addressed { version: 1, moved: false, replaces: item, ..old });
+    let mut news = [(Op::Delete, (item, old.moved)), (Op::Add, (next, false))];
+    if model.variant == Some(Variant::ReplacementFirst) {
+        news.reverse();
+    }
+    news.into_iter().for_each(|(op, place)| tell(state, old.to, op, place));
+}
+
+/// Adds a record to an outbox: what it does, by which route, and the audience if it is narrowed; then the item, and
+/// whether it stands where it has moved to.
+fn post(
+    model: &Fanout,
+    state: &mut State,
+    author: usize,
+    (op, route, to): (Op, Route, u8),
+    feed: FeedId,
+    (item, moved): (Item, bool),
+) {
     let numbered = route == Route::Pull || model.variant == Some(Variant::CurrentClass);
     state.truth.pull_seq += u8::from(numbered);
     let pull_seq = if numbered { state.truth.pull_seq } else { 0 };
-    state.truth.authors[author].outbox.push(Posted { op, route, feed: feed.0 as u8, item, pull_seq, to });
-    state.spent.records += 1;
+    state.truth.authors[author].outbox.push(Posted { op, route, feed: feed.0 as u8, item, moved, pull_seq, to });
 }
 
 /// An item for every reader that is in no block with the author.
@@ -164,17 +236,24 @@ pub(crate) fn send(model: &Fanout, state: &mut State, author: usize, feed: usize
     let item = addressed_item(state.truth.addressed.len());
     let blocked = |reader: usize| Shields(state.truth.readers[reader].rows[author].shields).blocks();
     let to = (0..model.bounds.readers).filter(|reader| !blocked(*reader)).fold(0, |to, reader| to | 1 << reader);
-    state.truth.addressed.push(Addressed { author: author as u8, feed: feed as u8, to, version: 1 });
-    tell(state, to, Op::Add, item);
+    state.truth.addressed.push(Addressed {
+        author: author as u8,
+        feed: feed as u8,
+        to,
+        version: 1,
+        moved: false,
+        replaces: 0,
+    });
+    tell(state, to, Op::Add, (item, false));
+    state.spent.addressed += 1;
 }
 
-fn tell(state: &mut State, to: u8, op: Op, item: Item) {
+fn tell(state: &mut State, to: u8, op: Op, (item, moved): (Item, bool)) {
     for (reader, of) in state.truth.readers.iter_mut().enumerate() {
         if to >> reader & 1 == 1 {
-            of.direct.push(ToReader { op, item });
+            of.direct.push(ToReader { op, item, moved });
         }
     }
-    state.spent.addressed += 1;
 }
 
 /// The last record was never accepted: it adds nothing. (An outbox never holds `Forget` otherwise.)
@@ -216,7 +295,7 @@ pub(crate) fn change_row(model: &Fanout, state: &mut State, reader: usize, autho
     of.counter += 1;
     row.generation = of.counter;
     if on {
-        row.since = if model.bounds.whole_past { 0 } else { head };
+        row.since = if model.bounds.whole_past || model.is_own(reader, author) { 0 } else { head };
         match model.variant {
             Some(Variant::UnmuteKeepsFrom) if was_shielded => {}
             Some(Variant::FromBehindTheHead) => row.from = row.since,
@@ -231,7 +310,7 @@ pub(crate) fn roll_back(model: &Fanout, state: &mut State) {
     for (lost, inbox) in state.lost.iter_mut().zip(&state.store.inboxes) {
         *lost = inbox.as_ref().map_or((0, 0), |inbox| (inbox.epoch, inbox.head()));
     }
-    state.store = *copy;
+    state.store = copy;
     state.spent.rollbacks += 1;
     if model.variant == Some(Variant::RollbackNoticedLate) {
         state.unnoticed = true;

@@ -4,6 +4,9 @@
 
 #![expect(clippy::print_stdout, reason = "the traces are what the tests show")]
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use feedgate_model::variants::Variant::{self, *};
 use feedgate_model::variants::refute;
 
@@ -73,6 +76,16 @@ variants! {
     a_push_step_that_leaves_other_feeds_out: StepLeavesFeedsOut in feeds breaks i10_no_mark_passes_what_was_not_appended;
     a_push_step_that_takes_narrowed_items_along: NarrowedGoAlong in narrow breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_follow_step_that_ignores_audiences: FollowIgnoresAudiences in narrow_and_follow breaks i4_at_rest_a_device_shows_what_is_wanted;
+    an_author_left_out_of_what_the_author_has_narrowed: OwnIsLeftOut in own breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_move_by_an_edit: MoveIsAnEdit in move_and_follow breaks i7_at_rest_a_page_is_what_is_wanted;
+    a_move_by_the_class_of_now: MoveByClass in move_across_classes breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_move_of_what_is_older_than_the_follow_of_everyone: OlderThanEveryoneMoves in move_for_everyone breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_follow_for_which_any_delete_ends_an_add: AnyDeleteEndsAnAdd in move_and_follow breaks i10_no_mark_passes_what_was_not_appended;
+    a_rebuild_for_which_any_delete_ends_an_add: AnyDeleteEndsAnAdd in move_direct breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_change_that_tells_the_rank_of_now: ChangesTellTheRankOfNow in move_and_follow breaks s11_each_item_stands_where_the_log_puts_it;
+    a_page_that_tells_the_rank_of_now: PagesTellTheRankOfNow in move_and_trim breaks s11_each_item_stands_where_the_log_puts_it;
+    a_page_that_shows_both_places_of_an_item: PageShowsBothPlaces in move_and_trim breaks i7_no_page_shows_an_item_twice;
+    what_gives_way_after_another_item_has_come: ReplacementFirst in replaced breaks s6_what_gave_way_is_gone;
     a_lost_progress_that_starts_at_the_head: StartsAtTheHead in roll_back breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_follow_step_that_ignores_the_pull_watermark: FollowIgnoresWatermark in pull breaks i10_no_mark_passes_what_was_not_appended;
     a_take_that_reads_records_after_edges: RecordsAfterEdges in pull breaks i10_no_mark_passes_what_was_not_appended;
