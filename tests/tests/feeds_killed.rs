@@ -15,8 +15,8 @@ use std::sync::Mutex;
 
 use feedgate_common::failpoint;
 use feedgate_tests::oracle::{
-    AUTHORS, Answer, Ask, BACKFILL, Device, Imagined, Inbox, NOW, Op, Oracle, Shown, Survivor, USERS, all_inboxes,
-    given, hold, seeds, some_feed, walk,
+    AUTHORS, Answer, Ask, BACKFILL, Device, Imagined, Inbox, NOW, Op, Oracle, Shown, Survivor, USERS, given, hold, seeds,
+    some_inbox, walk, whole_world,
 };
 use feedgate_tests::park::block_on;
 use rand::rngs::SmallRng;
@@ -50,14 +50,15 @@ fn imagine(seed: u64) -> Vec<Step> {
     let mut history = Imagined::new(USERS, AUTHORS);
     let points: Vec<&str> = failpoint::NAMES.iter().copied().filter(|name| !ELSEWHERE.contains(name)).collect();
     let mut step = |at: usize| {
-        let inbox = (rng.random_range(0..USERS), some_feed(&mut rng));
+        let user = rng.random_range(0..USERS);
+        let inbox = some_inbox(&mut rng, user);
         match rng.random_range(0..100) {
             // Kills at each failpoint in turn.
             0..7 => Step::Kill(format!("{}:{}", points[(seed as usize + at) % points.len()], rng.random_range(1..4))),
-            7..10 => Step::Settle,
-            10..11 => Step::WholePast(rng.random_bool(0.6)),
-            11..65 => Step::Write(history.op(&mut rng)),
-            65..90 => Step::Sync(inbox),
+            7..11 => Step::Settle,
+            11..12 => Step::WholePast(rng.random_bool(0.6)),
+            12..66 => Step::Write(history.op(&mut rng)),
+            66..90 => Step::Sync(inbox),
             90..94 => Step::Walk(inbox),
             _ => Step::Sleep(inbox),
         }
@@ -70,7 +71,7 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
     let dir = tempfile::tempdir().unwrap();
     let survivor = Survivor::new(CHILD, dir.path());
     let mut oracle = Oracle::new(BACKFILL);
-    let mut devices: BTreeMap<Inbox, Device> = all_inboxes(USERS).map(|inbox| (inbox, Device::default())).collect();
+    let mut devices: BTreeMap<Inbox, Device> = whole_world().map(|inbox| (inbox, Device::default())).collect();
     for (now, step) in (NOW..).zip(steps) {
         match step {
             Step::Write(op) => {
@@ -92,7 +93,7 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
     survivor.kill(None);
     survivor.ask(&Ask::Settle);
     // Who comes by now may find an inbox missing, and what it is behind of becomes outstanding again.
-    all_inboxes(USERS).for_each(|inbox| _ = block_on(walk(&survivor, inbox, 100)));
+    whole_world().for_each(|inbox| _ = block_on(walk(&survivor, inbox, 100)));
     survivor.ask(&Ask::Settle);
     for (inbox, mut device) in devices {
         // An edit whose answer was lost was asked for twice: the number of versions says nothing here.
@@ -101,7 +102,7 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
         let walked: Vec<_> = block_on(walk(&survivor, inbox, 2)).iter().map(place).collect();
         assert_eq!(walked, expected, "I7/I14: the pages of {inbox:?}");
         assert!(block_on(device.sync(&survivor, inbox, usize::MAX, 3)));
-        let mut items: Vec<_> = expected.iter().map(|(_, item)| *item).collect();
+        let mut items: Vec<_> = oracle.logged(inbox).iter().map(|shown| shown.item).collect();
         items.sort_unstable();
         assert_eq!(device.items(), items, "I4/I14: the device of {inbox:?}");
     }

@@ -15,7 +15,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -33,8 +33,8 @@ use feedgate_embedded::inboxes::Settings;
 use feedgate_embedded::{Database, EmbeddedArchive, EmbeddedInboxes};
 use feedgate_tests::gate::{Gate, Gated};
 use feedgate_tests::oracle::{
-    AUTHORS, BACKFILL, Device, Imagined, Inbox, NOW, Node, Op, Oracle, Shown, USERS, User, World, all_inboxes, given,
-    hold, name_feeds, seeds, some_feed, walk, work_off, work_off_all,
+    AUTHORS, BACKFILL, Device, Imagined, Inbox, NOW, Node, Op, Oracle, RANKED, Shown, USERS, User, World, given, hold,
+    name_feeds, name_rankings, rankings, seeds, some_inbox, walk, whole_world, work_off, work_off_all,
 };
 use feedgate_tests::park::{block_on, poll_until};
 use feedgate_tests::rules::Rules;
@@ -70,6 +70,8 @@ enum Action {
     Touch(Inbox),
     Sleep(Inbox),
     Expire,
+    /// An edit or a delete is brought to so many rankings at most.
+    Renew(usize),
     /// The node hears how far pull records go.
     Hear,
 }
@@ -102,7 +104,7 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
     let author = if rng.random_bool(0.6) { 0 } else { rng.random_range(0..AUTHORS) };
     let users = if rng.random_bool(0.6) { 2 } else { USERS };
     let user = rng.random_range(0..users);
-    let inbox = (user, some_feed(rng));
+    let inbox = some_inbox(rng, user);
     match rng.random_range(0..100) {
         0..38 => Action::Write(history.op(rng)),
         38..50 => Action::Work(rng.random_range(0..4)),
@@ -116,6 +118,7 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
         85..86 => Action::Touch(inbox),
         86..89 => Action::Sleep(inbox),
         89..90 => Action::Expire,
+        90..92 => Action::Renew(rng.random_range(1..3)),
         _ => Action::Hear,
     }
 }
@@ -134,6 +137,7 @@ impl Stores {
         let database = Database::open(&dir.join("archive")).unwrap();
         let archive = block_on(EmbeddedArchive::open(database, BUCKETS)).unwrap().with_pull_above(PULL_ABOVE);
         block_on(name_feeds(&archive)).unwrap();
+        block_on(name_rankings(&archive)).unwrap();
         let settings = Settings { buckets: BUCKETS, ..Settings::default() };
         let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), None, settings).unwrap();
         let whole_past = archive.clone().with_policy(Policy { pull_above: PULL_ABOVE, whole_past: true });
@@ -180,11 +184,14 @@ impl Simulation {
         let now = clock.clone();
         let process = move |n: usize| {
             let now = now.clone();
-            let feeds = Feeds::new(archives[n].clone(), inboxes.clone(), BACKFILL)
-                .with_retention(Duration::from_millis(UNREAD), Arc::new(move || now.load(Ordering::Relaxed)));
+            let clock: Arc<dyn Fn() -> Millis + Send + Sync> = Arc::new(move || now.load(Ordering::Relaxed));
+            let feeds = || {
+                Feeds::new(archives[n].clone(), inboxes.clone(), BACKFILL)
+                    .with_retention(Duration::from_millis(UNREAD), clock.clone())
+            };
             // The last is more than anybody has followers: a round takes all buckets at once.
-            let rules = Rules::by_steps(Arc::new(feeds), [1, USERS + 1][n]);
-            Arc::new(Node { rules: Arc::new(rules), world: world.clone(), numbers: numbers.clone() })
+            let rules = Rules::by_steps(Arc::new(feeds().with_named(rankings())), [1, USERS + 1][n]);
+            Arc::new(Node::new(Arc::new(rules), feeds(), world.clone(), numbers.clone()))
         };
         Self {
             archive: stores.archive.clone(),
@@ -194,7 +201,7 @@ impl Simulation {
             gate,
             clock,
             oracle: Arc::new(Mutex::new(Oracle::new(BACKFILL))),
-            devices: (0..NODES).map(|_| all_inboxes(USERS).map(|inbox| (inbox, Arc::default())).collect()).collect(),
+            devices: (0..NODES).map(|_| whole_world().map(|inbox| (inbox, Arc::default())).collect()).collect(),
             actors: vec![],
             seen: BTreeMap::new(),
         }
@@ -282,6 +289,9 @@ impl Simulation {
             Action::Expire => {
                 Box::pin(async move { _ = node.rules.feeds.inboxes().discard_expired(now, 100).await.unwrap() })
             }
+            Action::Renew(limit) => {
+                Box::pin(async move { _ = node.rules.feeds.archive().renew_rankings(now, limit).await.unwrap() })
+            }
             Action::Hear => Box::pin(async move { node.hear().await.unwrap() }),
         }
     }
@@ -290,7 +300,7 @@ impl Simulation {
     fn drain(&self) {
         let rules = &self.nodes[0].rules;
         block_on(work_off_all(rules)).unwrap();
-        for inbox in all_inboxes(USERS) {
+        for inbox in whole_world() {
             block_on(rules.feeds.rebuild(self.nodes[0].key(inbox))).unwrap();
         }
         block_on(work_off_all(rules)).unwrap();
@@ -299,7 +309,7 @@ impl Simulation {
 
     /// I1, I2, I3, I10 and I11 on every log as it stands.
     fn check_logs(&mut self) {
-        for inbox in all_inboxes(USERS) {
+        for inbox in whole_world() {
             let Some(log) = block_on(self.inboxes.log(self.nodes[0].key(inbox))).unwrap() else { continue };
             let (mut adds, mut shown, mut deleted) = (HashSet::new(), BTreeMap::new(), BTreeMap::new());
             for (numbered, expected) in log.entries.iter().zip(1..) {
@@ -307,9 +317,10 @@ impl Simulation {
                 assert_eq!(numbered.seq, expected, "I1: sequence ids of {inbox:?} are not dense: {log:#?}");
                 match entry.op {
                     Change::Add => {
-                        // A move brings another add, behind its delete: of a later record, and of another rank.
+                        // A move brings another add, behind its delete: of a later record, and of another rank. A
+                        // ranking may bring back what it let go of.
                         let late = deleted.get(&entry.key.item).is_some_and(|gone: &Entry| match entry.is_direct() {
-                            true => gone.key == entry.key,
+                            true => gone.key == entry.key && inbox.1 != RANKED,
                             false => gone.outbox_seq > entry.outbox_seq,
                         });
                         assert!(!late, "I11: an add after its delete: {log:#?}");
@@ -340,9 +351,9 @@ impl Simulation {
     /// I4, I5, I7 and I13: every device and every walk shows what the oracle says, and nothing else.
     fn check_feeds(&self) {
         let oracle = block_on(self.oracle.lock());
-        for inbox in all_inboxes(USERS) {
+        for inbox in whole_world() {
             let expected = oracle.feed(inbox);
-            let mut items: Vec<_> = expected.iter().map(|shown| shown.item).collect();
+            let mut items: Vec<_> = oracle.logged(inbox).iter().map(|shown| shown.item).collect();
             items.sort_unstable();
             for (node, devices) in self.nodes.iter().zip(&self.devices) {
                 let mut device = block_on(devices[&inbox].lock());
@@ -353,6 +364,11 @@ impl Simulation {
                     let walked: Vec<Shown> = block_on(walk(&**node, inbox, limit));
                     assert_eq!(walked, expected, "I7: {inbox:?} by {limit} with {:#?}", log());
                 }
+                if inbox.1 == RANKED {
+                    let told = block_on(node.told_now(inbox)).unwrap();
+                    let shown: BTreeSet<_> = expected.iter().map(|shown| shown.item).collect();
+                    assert_eq!(told, shown, "S11: what a device is told now of {inbox:?} with {:#?}", log());
+                }
             }
         }
     }
@@ -360,10 +376,10 @@ impl Simulation {
 
 /// Lets the Archive and the oracle decide; they must agree.
 async fn accept(node: &Node, whole_past: bool, oracle: &Mutex<Oracle>, op: &Op, now: Millis) {
-    let written = node.rules.feeds.archive().write(vec![node.world.write(op)], now).await.unwrap().remove(0);
+    let accepted = node.accept(op, None, now).await.unwrap();
     let mut oracle = oracle.lock().await;
     oracle.set_whole_past(whole_past);
-    assert_eq!(written.is_ok(), oracle.accept(op), "{op:?} was answered {written:?}");
+    assert_eq!(accepted, oracle.accept(op), "{op:?}");
 }
 
 fn simulate(stores: &Stores, steps: &[Step]) {

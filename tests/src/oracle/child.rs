@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use feedgate_common::{DisplayKey, Millis, Position};
 use serde::{Deserialize, Serialize};
 
-use super::device::{Changes, Page, Serves};
+use super::device::{Changes, Look, Page, Serves};
 use super::history::{Inbox, Op};
 
 /// What a child is asked.
@@ -31,7 +31,7 @@ pub enum Ask {
     /// To answer as [`Serves::changes`] does.
     Changes(Inbox, Position, usize),
     /// To answer as [`Serves::page`] does.
-    Page(Inbox, Option<DisplayKey>, usize),
+    Page(Inbox, Option<DisplayKey>, usize, Look),
     /// To drop an inbox.
     Sleep(Inbox),
     /// To answer when nothing is outstanding and the node has heard of everything.
@@ -176,8 +176,8 @@ impl Serves for Survivor {
         }
     }
 
-    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page {
-        match self.ask(&Ask::Page(inbox, before, limit)).0 {
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page {
+        match self.ask(&Ask::Page(inbox, before, limit, look)).0 {
             Answer::Page(page) => page,
             other => unreachable!("a page was answered {other:?}"),
         }

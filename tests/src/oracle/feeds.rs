@@ -20,6 +20,14 @@
 //! unfollowed or shielded an author whom everyone follows, follows the author since everyone does, without any
 //! backfill.
 //!
+//! A ranked feed holds what a recommender gave last, each item with the rank of the ranking, as long as the item lives.
+//! It shows of that what a repost would show to the reader now:
+//! - an item for the followers, if no shield is up between the reader and its author, and the author is not private or
+//!   the reader follows the author,
+//! - an item that is narrowed to an audience, if the reader is in it and sees the author,
+//! - an item that was addressed to the reader, if no block is up,
+//! - what is the reader's own.
+//!
 //! The oracle has no route, no inbox and no number but the count of what was accepted. So it cannot be wrong in the way
 //! in which the product may be wrong.
 //!
@@ -27,14 +35,14 @@
 //! only one that calls no rule of the product while the order of all writes is known. So a wrong rule of `feedgate_common`
 //! is found here, and the answer is one feed, not a range of feeds.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use feedgate_common::FeedId;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 
-use super::Shown;
-use super::history::{Inbox, Item, Op, User};
+use super::history::{Inbox, Item, Op, RANKED, User};
+use super::{Look, Shown};
 
 /// The how-manieth thing that was accepted.
 type Moment = u64;
@@ -47,6 +55,8 @@ struct Post {
     version: u32,
     /// Who is in its audience, if it is narrowed.
     only: Option<BTreeSet<User>>,
+    /// Whether it was addressed to readers.
+    direct: bool,
     lives: bool,
 }
 
@@ -105,6 +115,8 @@ pub struct Oracle {
     everyones: HashMap<User, Moment>,
     /// The authors who are private.
     privates: BTreeSet<User>,
+    /// The rank of each item in the ranking of each reader.
+    rankings: HashMap<User, BTreeMap<Item, i64>>,
 }
 
 impl Oracle {
@@ -120,6 +132,7 @@ impl Oracle {
             edges: HashMap::new(),
             everyones: HashMap::new(),
             privates: BTreeSet::new(),
+            rankings: HashMap::new(),
         }
     }
 
@@ -141,9 +154,10 @@ impl Oracle {
                     return false;
                 }
                 let only = narrowed.then(|| to.iter().copied().collect());
-                let post = Post { author: *author, feed: *feed, rank: *rank, version: 1, only, lives: true };
+                let direct = !to.is_empty() && !narrowed;
+                let post = Post { author: *author, feed: *feed, rank: *rank, version: 1, only, direct, lives: true };
                 self.posts.insert(*item, post);
-                if to.is_empty() || *narrowed {
+                if !direct {
                     let stand = Stand { item: *item, since: now, until: None };
                     self.published.entry(*author).or_default().push(stand);
                     return true;
@@ -240,11 +254,32 @@ impl Oracle {
                 true
             }
             Op::Classify(author, _) => !self.everyones.contains_key(author),
+            Op::Rank(reader, ranking) => {
+                let lives = |item| self.posts.get(item).is_some_and(|post| post.lives);
+                let all_live = ranking.iter().all(|(item, _)| lives(item));
+                if all_live {
+                    self.rankings.insert(*reader, ranking.iter().copied().collect());
+                }
+                all_live
+            }
         }
     }
 
-    /// What this feed of the reader holds now, newest first.
-    pub fn feed(&self, (reader, feed): Inbox) -> Vec<Shown> {
+    /// What a device shows that takes in the log of this feed, newest first: what the reader is [shown](Self::feed), and of
+    /// a ranking also what lives and is not shown to the reader now.
+    pub fn logged(&self, inbox: Inbox) -> Vec<Shown> {
+        self.looked_at(inbox, Look::Logged)
+    }
+
+    /// What this feed of the reader shows now, newest first.
+    pub fn feed(&self, inbox: Inbox) -> Vec<Shown> {
+        self.looked_at(inbox, Look::Shown)
+    }
+
+    fn looked_at(&self, (reader, feed): Inbox, look: Look) -> Vec<Shown> {
+        if feed == RANKED {
+            return self.ranking(reader, look);
+        }
         let of_feed = |item: &Item| self.posts[item].feed == feed;
         let addressed = self.addressed.get(&reader).into_iter().flatten().copied();
         let mut items: Vec<Item> = addressed.filter(of_feed).collect();
@@ -270,6 +305,32 @@ impl Oracle {
         }
         shown.sort_unstable_by(|a, b| b.cmp(a));
         shown
+    }
+
+    fn ranking(&self, reader: User, look: Look) -> Vec<Shown> {
+        let mut shown: Vec<Shown> = vec![];
+        for (&item, &rank) in self.rankings.get(&reader).into_iter().flatten() {
+            let post = &self.posts[&item];
+            if post.lives && (look == Look::Logged || self.may_see(reader, item, post)) {
+                shown.push(Shown { rank, item, version: post.version });
+            }
+        }
+        shown.sort_unstable_by(|a, b| b.cmp(a));
+        shown
+    }
+
+    /// Whether a reader may see an item that neither a follow nor a door has to bring.
+    fn may_see(&self, reader: User, item: Item, post: &Post) -> bool {
+        let edge = self.edge(reader, post.author);
+        if post.author == reader {
+            true
+        } else if post.direct {
+            self.addressed.get(&reader).is_some_and(|items| items.contains(&item)) && !edge.blocks()
+        } else if let Some(only) = &post.only {
+            only.contains(&reader) && edge.sees()
+        } else {
+            edge.shields.is_empty() && (edge.follows || !self.privates.contains(&post.author))
+        }
     }
 
     /// Lets a post leave its place in the outbox. Gives that outbox; `None` if the post is addressed to readers.
@@ -428,6 +489,64 @@ mod tests {
         assert!(feed_after(&[&ops[..], std::slice::from_ref(&unfollow)].concat()).is_empty());
         let again = [&ops[..], &[unfollow, follow]].concat();
         assert_eq!(feed_after(&again), [3], "a follow brings the newest two, and one of them is for the reader");
+    }
+
+    /// The ranking of REA, shown and as the log tells it.
+    fn ranking_after(oracle: &mut Oracle, ops: &[Op]) -> [Vec<Item>; 2] {
+        ops.iter().for_each(|op| assert!(oracle.accept(op), "{op:?}"));
+        let items = |shown: Vec<Shown>| shown.iter().map(|shown| shown.item).collect();
+        [oracle.feed((REA, RANKED)), oracle.logged((REA, RANKED))].map(items)
+    }
+
+    #[test]
+    fn a_ranking_is_what_was_given_last_of_what_lives() {
+        let mut oracle = Oracle::new(2);
+        let rank = |ranks: &[(Item, i64)]| Op::Rank(REA, ranks.to_vec());
+        let ops = [post(1), post(2), post(3), rank(&[(1, 5), (2, 9)]), Op::Move(2, 1), Op::Edit(1)];
+        assert_eq!(ranking_after(&mut oracle, &ops), [[2, 1], [2, 1]], "a rank of its own changes no ranking");
+        let shown = |rank, item, version| Shown { rank, item, version };
+        assert_eq!(oracle.feed((REA, RANKED)), [shown(9, 2, 2), shown(5, 1, 2)]);
+        assert_eq!(ranking_after(&mut oracle, &[rank(&[(1, 5), (3, 5)])]), [[3, 1], [3, 1]], "the item decides of two");
+        assert_eq!(ranking_after(&mut oracle, &[Op::Delete(1)]), [[3], [3]]);
+        assert!(!oracle.accept(&rank(&[(2, 1), (1, 5)])), "one that does not live refuses all");
+        assert!(!oracle.accept(&rank(&[(7, 1)])), "and so does one that is not known");
+        assert_eq!(ranking_after(&mut oracle, &[]), [[3], [3]]);
+        assert!(feed_after(&ops).is_empty(), "a ranking is a feed of its own");
+        assert_eq!(ranking_after(&mut oracle, &[rank(&[])]), [[0; 0], [0; 0]]);
+    }
+
+    #[test]
+    fn a_ranking_shows_what_a_repost_would() {
+        let to = |item, narrowed| Op::Publish {
+            author: ANN,
+            item,
+            feed: FeedId::MAIN,
+            rank: 0,
+            to: if item % 2 == 0 { vec![5] } else { vec![REA] },
+            narrowed,
+        };
+        let mut oracle = Oracle::new(2);
+        let own = Op::Publish { author: REA, item: 8, feed: FeedId::MAIN, rank: 0, to: vec![5], narrowed: false };
+        let mut ops = vec![post(1), to(2, false), to(3, false), to(4, true), to(5, true), own];
+        ops.push(Op::Rank(REA, [1, 2, 3, 4, 5, 8].map(|item| (item, 0)).to_vec()));
+        let all = vec![8, 5, 4, 3, 2, 1];
+        let mut shown = |ops: &[Op]| {
+            let [shown, logged] = ranking_after(&mut oracle, ops);
+            assert_eq!(logged, all, "who may see what changes nothing of the ranking");
+            shown
+        };
+        let shield = |shield, up| Op::Shield(REA, ANN, shield, up);
+        assert_eq!(shown(&ops), [8, 3, 1], "who does not follow is in no audience");
+        assert_eq!(shown(&[Op::Follow(REA, ANN)]), [8, 5, 3, 1]);
+        assert_eq!(shown(&[shield(Shield::Mute, true)]), [8, 3], "what is addressed passes a mute");
+        assert_eq!(shown(&[shield(Shield::Mute, false), Op::Private(ANN, true)]), [8, 5, 3, 1]);
+        assert_eq!(shown(&[Op::Unfollow(REA, ANN)]), [8, 3], "of a private author, to followers");
+        assert_eq!(shown(&[Op::Follow(REA, ANN)]), [8, 3], "a request is no follow");
+        assert_eq!(shown(&[Op::Private(ANN, false), shield(Shield::Block, true)]), [8]);
+        assert_eq!(shown(&[shield(Shield::Block, false)]), [8, 3, 1]);
+        assert_eq!(shown(&[Op::Classify(ANN, Class::Everyone)]), [8, 3, 1], "but not who has unfollowed");
+        let ranked = [to(5, true), Op::Rank(REA, vec![(5, 0)]), Op::Classify(ANN, Class::Everyone)];
+        assert_eq!(ranking_after(&mut Oracle::new(2), &ranked), [[5], [5]], "everyone follows, the reader too");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use feedgate_common::archive::{Answer, Audience, Publish, Write};
 use feedgate_common::audience::Narrowed;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Body, FeedId, ItemId, Millis, UserId};
+use feedgate_common::{Body, DisplayKey, FeedId, ItemId, Millis, UserId};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
@@ -58,10 +58,13 @@ pub enum Op {
     Private(User, bool),
     /// An author accepts the request of a reader: (author, reader).
     Accept(User, User),
+    /// A recommender replaces the ranking of a reader by these items, each once, with their ranks.
+    Rank(User, Vec<(Item, i64)>),
 }
 
 impl Op {
-    /// What another operation would have to be ordered with: items, and pairs of users. `None`: everything.
+    /// What another operation would have to be ordered with: items, pairs of users, authors, and readers with a ranking.
+    /// `None`: everything.
     ///
     /// Only where a follow brings everything from before it: else it is to be ordered with what is published.
     pub fn touches(&self) -> Option<Vec<(u64, u64)>> {
@@ -79,6 +82,10 @@ impl Op {
             Self::OwnPosts(author, _) => vec![pair(*author, *author)],
             Self::Classify(_, Class::Everyone) | Self::Private(..) => return None,
             Self::Classify(author, _) => vec![(*author as u64, u64::MAX - 1)],
+            Self::Rank(reader, ranking) => {
+                let items = ranking.iter().map(|(ranked, _)| item(*ranked));
+                items.chain([(*reader as u64, u64::MAX - 2)]).collect()
+            }
         })
     }
 }
@@ -120,14 +127,19 @@ impl World {
         self.names.iter().position(|known| known == name).expect("a user of this world")
     }
 
-    /// What the Archive is asked.
+    /// The places of a ranking.
+    pub fn places(&self, ranking: &[(Item, i64)]) -> Vec<DisplayKey> {
+        ranking.iter().map(|&(item, rank)| DisplayKey { rank, item: self.id(item) }).collect()
+    }
+
+    /// The write that the Archive is asked for; `None` if the operation is no write, but a call of its own.
     ///
     /// # Panics
     /// If a user is none of this world.
-    pub fn write(&self, op: &Op) -> Write {
+    pub fn write(&self, op: &Op) -> Option<Write> {
         let name = |user: &User| self.names[*user].clone();
         let body = |text: &str| Body::parse(format!("{text:?}")).expect("a body");
-        match op {
+        Some(match op {
             Op::Publish { author, item, feed, rank, to, narrowed } => Write::Publish(Publish {
                 id: Some(self.id(*item)),
                 feed: *feed,
@@ -161,7 +173,8 @@ impl World {
             Op::Accept(author, reader) => {
                 Write::Answer { reader: name(reader), author: name(author), answer: Answer::Accept }
             }
-        }
+            Op::Rank(..) => return None,
+        })
     }
 }
 
@@ -177,12 +190,29 @@ pub const AUTHORS: usize = 3;
 /// The feeds that items go to; each but the first has a [name](super::name_feeds).
 pub const FEEDS: [FeedId; 2] = [FeedId::MAIN, FeedId(1)];
 
-/// Every inbox of so many users.
+/// The feed that holds rankings. It has a [name](super::name_rankings), and no item goes there.
+pub const RANKED: FeedId = FeedId(2);
+
+/// The users with a ranking: one who publishes, and one who rarely decides anything about an author.
+const RANKED_READERS: [User; 2] = [0, USERS - 1];
+
+/// Every inbox of so many users, without rankings.
 pub fn all_inboxes(users: usize) -> impl Iterator<Item = Inbox> {
     (0..users).flat_map(|user| FEEDS.map(|feed| (user, feed)))
 }
 
-/// Picks one of the feeds at random.
+/// Every inbox of a random world.
+pub fn whole_world() -> impl Iterator<Item = Inbox> {
+    all_inboxes(USERS).chain(RANKED_READERS.map(|reader| (reader, RANKED)))
+}
+
+/// Picks one of the user's inboxes at random.
+pub fn some_inbox(rng: &mut SmallRng, user: User) -> Inbox {
+    let ranked = RANKED_READERS.contains(&user) && rng.random_bool(0.3);
+    (user, if ranked { RANKED } else { some_feed(rng) })
+}
+
+/// Picks one of the feeds that items go to at random.
 pub fn some_feed(rng: &mut SmallRng) -> FeedId {
     FEEDS[rng.random_range(0..FEEDS.len())]
 }
@@ -204,12 +234,17 @@ pub struct Imagined {
     /// How many of them, the first, publish.
     pub authors: usize,
     items: BTreeSet<Item>,
+    /// Those of which no delete was made up.
+    living: BTreeSet<Item>,
 }
+
+/// How many of the items that live are ranked: so few that rankings have most of them in common.
+const RANKED_ITEMS: usize = 6;
 
 impl Imagined {
     /// An empty history, of so many users.
     pub fn new(users: usize, authors: usize) -> Self {
-        Self { users, authors, items: BTreeSet::new() }
+        Self { users, authors, items: BTreeSet::new(), living: BTreeSet::new() }
     }
 
     /// What might happen next.
@@ -218,14 +253,17 @@ impl Imagined {
         let author = if rng.random_bool(0.6) { 0 } else { rng.random_range(0..self.authors) };
         let users = if rng.random_bool(0.6) { 2 } else { self.users };
         let user = rng.random_range(0..users);
-        match rng.random_range(0..100) {
+        match rng.random_range(0..107) {
             0..22 => Op::Follow(user, author),
             22..37 => Op::Unfollow(user, author),
             37..39 => Op::OwnPosts(author, rng.random_bool(0.7)),
             39..42 => self.shield(rng, user, author),
             42..44 => self.shield(rng, author, user),
             44..50 => Op::Classify(author, class(rng)),
-            50..58 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Delete),
+            50..58 => self.some_item(rng).map_or(Op::Follow(user, author), |item| {
+                self.living.remove(&item);
+                Op::Delete(item)
+            }),
             58..60 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Edit),
             60..65 => self.some_item(rng).map_or(Op::Follow(user, author), |item| Op::Move(item, rank(rng))),
             65..70 => {
@@ -238,6 +276,10 @@ impl Imagined {
             }
             80..82 => Op::Private(author, rng.random_bool(0.4)),
             82..86 => Op::Accept(author, user),
+            86..93 => {
+                let reader = RANKED_READERS[rng.random_range(0..RANKED_READERS.len())];
+                Op::Rank(reader, self.ranking(rng))
+            }
             _ => self.publish(rng, author, vec![], false),
         }
     }
@@ -247,10 +289,21 @@ impl Imagined {
         let item = loop {
             let item = rng.random_range(1..1 << 20);
             if self.items.insert(item) {
+                self.living.insert(item);
                 break item;
             }
         };
         Op::Publish { author, item, feed: some_feed(rng), rank: rank(rng), to, narrowed }
+    }
+
+    fn ranking(&self, rng: &mut SmallRng) -> Vec<(Item, i64)> {
+        let mut ranking: Vec<_> = self.living.iter().take(RANKED_ITEMS).map(|item| (*item, rank(rng))).collect();
+        ranking.retain(|_| rng.random_bool(0.6));
+        // An item that was deleted refuses the whole.
+        if let Some(item) = self.some_item(rng).filter(|item| rng.random_bool(0.1) && !self.living.contains(item)) {
+            ranking.push((item, rank(rng)));
+        }
+        ranking
     }
 
     fn shield(&self, rng: &mut SmallRng, user: User, other: User) -> Op {

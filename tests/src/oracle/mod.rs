@@ -20,11 +20,11 @@ mod node;
 mod shrink;
 
 pub use child::{Answer, Ask, Survivor};
-pub use device::{Changes, Device, Page, Seen, Serves, Shown, walk};
+pub use device::{Changes, Device, Look, Page, Seen, Serves, Shown, walk};
 pub use feeds::Oracle;
 pub use history::{
-    AUTHORS, BACKFILL, FEEDS, Imagined, Inbox, Item, NOW, Op, PULL_ABOVE, STEP_MAX, USERS, User, World, all_inboxes,
-    some_feed,
+    AUTHORS, BACKFILL, FEEDS, Imagined, Inbox, Item, NOW, Op, PULL_ABOVE, RANKED, STEP_MAX, USERS, User, World,
+    all_inboxes, some_feed, some_inbox, whole_world,
 };
-pub use node::{Node, listens, name_feeds, work_off, work_off_all};
+pub use node::{Node, listens, name_feeds, name_rankings, rankings, renew_all, work_off, work_off_all};
 pub use shrink::{given, hold, seeds};

@@ -1,19 +1,21 @@
 //! The real rules over real stores, as a worker and a gateway have them, for the users of one world.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::Event;
 use feedgate_common::doorbell::{Heard, Listening};
 use feedgate_common::error::Result;
-use feedgate_common::feed::Changes as Logs;
+use feedgate_common::feed::{Change, Changes as Logs, Feeds, Pages, Publisher};
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::jobs::Job;
+use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
 use feedgate_common::{Archive, Bucket, DisplayKey, Doorbell, InboxKey, Millis, OutboxSeq, Position, UserNo};
 use feedgate_timeline::fanout::{Left, Step};
 
-use super::device::{Changes, Page, Seen, Serves, Shown};
-use super::history::{FEEDS, Inbox, World};
+use super::device::{Changes, Look, Page, Seen, Serves, Shown};
+use super::history::{FEEDS, Inbox, Item, NOW, Op, RANKED, World};
 use crate::rules::Rules;
 
 /// The rules over the stores, as one node has them, for the users of one world.
@@ -24,9 +26,38 @@ pub struct Node {
     pub world: World,
     /// The number of each user in the stores.
     pub numbers: Vec<UserNo>,
+    /// The pages of a process whose settings do not say that a feed holds rankings.
+    logged: Pages,
 }
 
 impl Node {
+    /// The node of these rules, whose settings have the feed of [`rankings`]. `unranked` are feeds over the same stores
+    /// with no such settings.
+    pub fn new(rules: Arc<Rules>, unranked: Feeds, world: World, numbers: Vec<UserNo>) -> Self {
+        Self { rules, world, numbers, logged: Pages::new(Arc::new(Logs::new(Arc::new(unranked)))) }
+    }
+
+    /// Asks the Archive for an operation, and tells whether it was accepted. The publisher relays it, if there is one.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn accept(&self, op: &Op, publisher: Option<&Publisher>, now: Millis) -> Result<bool> {
+        let archive = self.rules.feeds.archive();
+        match (self.world.write(op), op) {
+            (Some(write), _) => {
+                let written = match publisher {
+                    Some(publisher) => publisher.write(vec![write], now).await?,
+                    None => archive.write(vec![write], now).await?,
+                };
+                Ok(written.iter().all(std::result::Result::is_ok))
+            }
+            (None, Op::Rank(reader, ranking)) => {
+                Ok(archive.rank(self.key((*reader, RANKED)), &self.world.places(ranking), now).await?.is_ok())
+            }
+            (None, other) => unreachable!("{other:?} is a write"),
+        }
+    }
+
     /// The key of the inbox, with the number of its user.
     pub fn key(&self, (user, feed): Inbox) -> InboxKey {
         InboxKey { reader: self.numbers[user], feed }
@@ -65,11 +96,42 @@ pub async fn name_feeds(archive: &dyn Archive) -> Result<()> {
     Ok(())
 }
 
+/// Names [`RANKED`] in a store that has [named](name_feeds) the other feeds.
+///
+/// # Errors
+/// Those of the store.
+///
+/// # Panics
+/// If it has other names.
+pub async fn name_rankings(archive: &dyn Archive) -> Result<()> {
+    assert_eq!(archive.intern_feeds(&["picks".into()]).await?, [RANKED], "the second name of a store");
+    Ok(())
+}
+
+/// The settings by which [`RANKED`] holds rankings.
+///
+/// # Panics
+/// If they are not valid, which is a bug.
+pub fn rankings() -> NamedFeeds {
+    let feed = NamedFeed { id: RANKED, name: "picks".into(), kinds: vec![], ranked: true, cap: CAP_MAX, ttl: None };
+    NamedFeeds::new(vec![feed]).expect("a ranked feed")
+}
+
+/// Brings all edits and deletes to the rankings that hold the items, as a worker does.
+///
+/// # Errors
+/// Those of the store.
+pub async fn renew_all(archive: &dyn Archive, now: Millis) -> Result<()> {
+    while archive.renew_rankings(now, 100).await?.more {}
+    Ok(())
+}
+
 /// Works off what is outstanding as a worker would, until nothing is.
 ///
 /// # Errors
 /// Those of the stores.
 pub async fn work_off_all(rules: &Rules) -> Result<()> {
+    renew_all(&**rules.feeds.archive(), NOW).await?;
     loop {
         let outstanding = rules.feeds.archive().outstanding(None, Millis::MAX, 1000).await?;
         if outstanding.is_empty() {
@@ -147,13 +209,41 @@ impl Node {
     ///
     /// # Errors
     /// Those of the stores.
-    pub async fn try_page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
-        let page = self.rules.pages.page(self.key(inbox), before, limit).await?;
+    pub async fn try_page(
+        &self,
+        inbox: Inbox,
+        before: Option<DisplayKey>,
+        limit: usize,
+        look: Look,
+    ) -> Result<Page> {
+        let logged = look == Look::Logged && inbox.1 == RANKED;
+        let pages = if logged { &self.logged } else { &self.rules.pages };
+        let page = pages.page(self.key(inbox), before, limit).await?;
         let items = page.items.iter().map(|item| {
             let shown = Shown { rank: item.rank, item: self.world.item(item.id), version: item.version };
-            (shown, item.key(), item.author_no.0, item.direct)
+            // The log addresses to its reader all that is ranked.
+            (shown, item.key(), item.author_no.0, item.direct || logged)
         });
         Ok((items.collect(), page.next, page.position))
+    }
+
+    /// What a device shows that takes in all that the log holds, told as the product tells it now: the items in no order.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn told_now(&self, inbox: Inbox) -> Result<BTreeSet<Item>> {
+        let (changes, key) = (&self.rules.changes, self.key(inbox));
+        let log = changes.log(key).await?;
+        let mut shown = BTreeMap::new();
+        for change in changes.hydrate(key, log.entries.iter().map(|numbered| &numbered.entry)).await? {
+            match change {
+                Change::Add { item } => _ = shown.insert(item.id, item),
+                Change::Update { .. } => {}
+                Change::Delete { item_id } => _ = shown.remove(&item_id),
+                Change::Forget { author, .. } => shown.retain(|_, item| item.direct || item.author != author),
+            }
+        }
+        Ok(shown.into_keys().map(|id| self.world.item(id)).collect())
     }
 }
 
@@ -163,7 +253,7 @@ impl Serves for Node {
         self.try_changes(inbox, after, limit).await.expect("a read")
     }
 
-    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page {
-        self.try_page(inbox, before, limit).await.expect("a page")
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page {
+        self.try_page(inbox, before, limit, look).await.expect("a page")
     }
 }
