@@ -13,7 +13,7 @@ use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::{Millis, failpoint};
 use feedgate_embedded::{Embedded, Kept, Opening};
 use feedgate_tests::oracle::{
-    Answer, Ask, BACKFILL, NOW, Node, Op, PULL_ABOVE, STEP_MAX, Serves, USERS, World, listens, name_feeds,
+    Answer, Ask, BACKFILL, NOW, Node, Op, PULL_ABOVE, STEP_MAX, Serves, USERS, World, listens, name_feeds, name_notes,
     name_rankings, rankings, renew_all,
 };
 use feedgate_tests::rules::Rules;
@@ -38,6 +38,7 @@ async fn main() -> anyhow::Result<()> {
     let rules = Arc::new(Rules::by_steps(feeds.clone(), STEP_MAX));
     name_feeds(&*stores.archive).await?;
     name_rankings(&*stores.archive).await?;
+    name_notes(&*stores.archive).await?;
     let world = World::new(1, USERS);
     let numbers = stores.archive.intern(&world.names).await?;
     let node = Node::new(rules.clone(), unranked, world, numbers);
@@ -64,7 +65,7 @@ async fn answer(stores: &Embedded, node: &Node, ask: Ask) -> anyhow::Result<Answ
         Ask::Write(op, now) => {
             let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
             let accepted = node.accept(&op, Some(&publisher), now).await?;
-            if matches!(op, Op::Rank(..)) {
+            if matches!(op, Op::Rank(..) | Op::React { .. }) {
                 // As a server passes it, whose own call this is.
                 failpoint::hit("archive-committed");
             }
@@ -72,6 +73,7 @@ async fn answer(stores: &Embedded, node: &Node, ask: Ask) -> anyhow::Result<Answ
         }
         Ask::Changes(inbox, after, limit) => Answer::Changes(node.changes(inbox, after, limit).await),
         Ask::Page(inbox, before, limit, look) => Answer::Page(node.page(inbox, before, limit, look).await),
+        Ask::Lines(user) => Answer::Lines(node.lines(user).await),
         Ask::Sleep(inbox) => {
             stores.inboxes.discard(node.key(inbox)).await?;
             Answer::Done

@@ -15,8 +15,8 @@ use std::sync::Mutex;
 
 use feedgate_common::failpoint;
 use feedgate_tests::oracle::{
-    AUTHORS, Answer, Ask, BACKFILL, Device, Imagined, Inbox, NOW, Op, Oracle, Shown, Survivor, USERS, given, hold, seeds,
-    some_inbox, walk, whole_world,
+    AUTHORS, Answer, Ask, BACKFILL, Device, Imagined, Inbox, NOTES, NOW, Op, Oracle, Serves, Shown, Survivor, USERS,
+    given, hold, seeds, some_inbox, walk, whole_world,
 };
 use feedgate_tests::park::block_on;
 use rand::rngs::SmallRng;
@@ -73,6 +73,7 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
     let mut oracle = Oracle::new(BACKFILL);
     let mut devices: BTreeMap<Inbox, Device> = whole_world().map(|inbox| (inbox, Device::default())).collect();
     for (now, step) in (NOW..).zip(steps) {
+        oracle.set_time(now);
         match step {
             Step::Write(op) => {
                 let (answer, deaths) = survivor.ask(&Ask::Write(op.clone(), now));
@@ -96,6 +97,15 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
     whole_world().for_each(|inbox| _ = block_on(walk(&survivor, inbox, 100)));
     survivor.ask(&Ask::Settle);
     for (inbox, mut device) in devices {
+        if inbox.1 == NOTES {
+            let told = block_on(survivor.lines(inbox.0));
+            assert_eq!(told, oracle.lines(inbox.0), "S6/I14: the lines of {inbox:?}");
+            let mut items: Vec<_> = block_on(walk(&survivor, inbox, 2)).iter().map(|shown| shown.item).collect();
+            items.sort_unstable();
+            assert!(block_on(device.sync(&survivor, inbox, usize::MAX, 3)));
+            assert_eq!(device.items(), items, "I4/I14: the device of {inbox:?}");
+            continue;
+        }
         // An edit whose answer was lost was asked for twice: the number of versions says nothing here.
         let place = |shown: &Shown| (shown.rank, shown.item);
         let expected: Vec<_> = oracle.feed(inbox).iter().map(place).collect();

@@ -2,10 +2,11 @@
 //!
 //! Each seed makes a small world: a few authors who are followed, muted, blocked, reclassified and who cross the
 //! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes, of which the second
-//! lets follows show the whole past. A schedule starts push steps, follow steps, deliveries of direct items, first
-//! visits, reads, walks over pages, dormancy and backend writes, lets one of them make one store call at a time, and
-//! drops some half way, as a crash would. Then everything that is outstanding is worked off, and every device and every
-//! walk must show what the oracle says.
+//! lets follows show the whole past. Two readers have rankings, and authors are told of reactions by lines. A schedule
+//! starts push steps, follow steps, deliveries of direct items, renewals of rankings, first visits, reads, walks over
+//! pages, dormancy and backend writes, lets one of them make one store call at a time, and drops some half way, as a
+//! crash would. Only reactions, and what is seen of them, happen at once. Then everything that is outstanding is worked
+//! off, and every device and every walk must show what the oracle says.
 //!
 //! ```text
 //!   FEEDGATE_SEED=n          cargo test -p feedgate-tests --test schedules      repeats one seed
@@ -33,8 +34,9 @@ use feedgate_embedded::inboxes::Settings;
 use feedgate_embedded::{Database, EmbeddedArchive, EmbeddedInboxes};
 use feedgate_tests::gate::{Gate, Gated};
 use feedgate_tests::oracle::{
-    AUTHORS, BACKFILL, Device, Imagined, Inbox, NOW, Node, Op, Oracle, RANKED, Shown, USERS, User, World, given, hold,
-    name_feeds, name_rankings, rankings, seeds, some_inbox, walk, whole_world, work_off, work_off_all,
+    AUTHORS, BACKFILL, Device, Imagined, Inbox, NOTES, NOW, Node, Op, Oracle, RANKED, Serves, Shown, USERS, User,
+    World, given, hold, name_feeds, name_notes, name_rankings, rankings, seeds, some_inbox, walk, whole_world,
+    work_off, work_off_all,
 };
 use feedgate_tests::park::{block_on, poll_until};
 use feedgate_tests::rules::Rules;
@@ -46,7 +48,7 @@ use serde::{Deserialize, Serialize};
 const BUCKETS: u16 = 2;
 const PULL_ABOVE: u64 = 1;
 const SEEDS: u64 = 600;
-const TICKS: usize = 240;
+const TICKS: usize = 220;
 const NODES: usize = 2;
 /// How many of them are under way at most.
 const ACTORS: usize = 5;
@@ -138,6 +140,7 @@ impl Stores {
         let archive = block_on(EmbeddedArchive::open(database, BUCKETS)).unwrap().with_pull_above(PULL_ABOVE);
         block_on(name_feeds(&archive)).unwrap();
         block_on(name_rankings(&archive)).unwrap();
+        block_on(name_notes(&archive)).unwrap();
         let settings = Settings { buckets: BUCKETS, ..Settings::default() };
         let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), None, settings).unwrap();
         let whole_past = archive.clone().with_policy(Policy { pull_above: PULL_ABOVE, whole_past: true });
@@ -164,6 +167,8 @@ struct Simulation {
     nodes: Vec<Arc<Node>>,
     /// Makes another process with the settings of this node.
     process: Box<dyn Fn(usize) -> Arc<Node>>,
+    /// A process that does all at once.
+    at_once: Arc<Node>,
     oracle: Arc<Mutex<Oracle>>,
     /// The devices that each node serves, by the node's number.
     devices: Vec<BTreeMap<Inbox, Arc<Mutex<Device>>>>,
@@ -182,22 +187,25 @@ impl Simulation {
         let numbers = block_on(stores.archive.intern(&world.names)).unwrap();
         let clock = Arc::new(AtomicI64::new(NOW));
         let now = clock.clone();
-        let process = move |n: usize| {
+        let node = move |archive: &Arc<dyn Archive>, inboxes: &Arc<dyn Inboxes>, step_max: usize| {
             let now = now.clone();
             let clock: Arc<dyn Fn() -> Millis + Send + Sync> = Arc::new(move || now.load(Ordering::Relaxed));
             let feeds = || {
-                Feeds::new(archives[n].clone(), inboxes.clone(), BACKFILL)
+                Feeds::new(archive.clone(), inboxes.clone(), BACKFILL)
                     .with_retention(Duration::from_millis(UNREAD), clock.clone())
             };
-            // The last is more than anybody has followers: a round takes all buckets at once.
-            let rules = Rules::by_steps(Arc::new(feeds().with_named(rankings())), [1, USERS + 1][n]);
+            let rules = Rules::by_steps(Arc::new(feeds().with_named(rankings())), step_max);
             Arc::new(Node::new(Arc::new(rules), feeds(), world.clone(), numbers.clone()))
         };
+        let at_once = node(&stores.archive, &stores.inboxes, USERS);
+        // The last is more than anybody has followers: a round takes all buckets at once.
+        let process = move |n: usize| node(&archives[n], &inboxes, [1, USERS + 1][n]);
         Self {
             archive: stores.archive.clone(),
             inboxes: stores.inboxes.clone(),
             nodes: (0..NODES).map(&process).collect(),
             process: Box::new(process),
+            at_once,
             gate,
             clock,
             oracle: Arc::new(Mutex::new(Oracle::new(BACKFILL))),
@@ -229,6 +237,11 @@ impl Simulation {
     }
 
     fn start(&mut self, at: usize, action: &Action) {
+        // The time of a reaction decides whether it was seen: so these happen at the time that they are given.
+        if let Action::Write(op @ (Op::React { .. } | Op::See(_))) = action {
+            let now = self.clock.load(Ordering::Relaxed);
+            return block_on(accept(&self.at_once, at == 1, &self.oracle, op, now));
+        }
         let reads = match action {
             Action::Visit((user, _)) | Action::Sync((user, _)) | Action::Walk((user, _), _) => Some((at, *user)),
             _ => None,
@@ -352,6 +365,10 @@ impl Simulation {
     fn check_feeds(&self) {
         let oracle = block_on(self.oracle.lock());
         for inbox in whole_world() {
+            if inbox.1 == NOTES {
+                self.check_lines(&oracle, inbox);
+                continue;
+            }
             let expected = oracle.feed(inbox);
             let mut items: Vec<_> = oracle.logged(inbox).iter().map(|shown| shown.item).collect();
             items.sort_unstable();
@@ -374,11 +391,28 @@ impl Simulation {
     }
 }
 
+impl Simulation {
+    /// S6: the notifications of a user are the lines that the oracle says, and every device and every walk shows them.
+    fn check_lines(&self, oracle: &Oracle, inbox: Inbox) {
+        for (node, devices) in self.nodes.iter().zip(&self.devices) {
+            let log = || block_on(self.inboxes.log(node.key(inbox))).unwrap();
+            assert_eq!(block_on(node.lines(inbox.0)), oracle.lines(inbox.0), "S6: {inbox:?} with {:#?}", log());
+            let walked = block_on(walk(&**node, inbox, 3));
+            let mut items: Vec<_> = walked.iter().map(|shown| shown.item).collect();
+            items.sort_unstable();
+            let mut device = block_on(devices[&inbox].lock());
+            assert!(block_on(device.sync(&**node, inbox, usize::MAX, 3)));
+            assert_eq!(device.items(), items, "I4/I5: {inbox:?} with {:#?}", log());
+        }
+    }
+}
+
 /// Lets the Archive and the oracle decide; they must agree.
 async fn accept(node: &Node, whole_past: bool, oracle: &Mutex<Oracle>, op: &Op, now: Millis) {
     let accepted = node.accept(op, None, now).await.unwrap();
     let mut oracle = oracle.lock().await;
     oracle.set_whole_past(whole_past);
+    oracle.set_time(now);
     assert_eq!(accepted, oracle.accept(op), "{op:?}");
 }
 

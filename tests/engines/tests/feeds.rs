@@ -121,6 +121,8 @@ impl Story {
         let (mut ops, mut touched) = (vec![], BTreeSet::new());
         for _ in 0..most {
             let op = match self.history.op(&mut self.rng) {
+                // All happens at one time here, and times decide whether a notification was seen.
+                Op::React { .. } | Op::See(_) => continue,
                 // Everyone is everyone in the store, the readers of all other worlds too.
                 Op::Classify(author, Class::Everyone) if !self.for_everyone => Op::Classify(author, Class::Pull),
                 op => op,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use feedgate_common::{DisplayKey, Epoch, Op, Position};
+use feedgate_common::{DisplayKey, Epoch, Millis, Op, Position};
 use serde::{Deserialize, Serialize};
 
-use super::history::{Inbox, Item, RANKED};
+use super::history::{Inbox, Item, RANKED, User};
 
 /// An item as a page shows it. Greater stands higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,6 +17,19 @@ pub struct Shown {
     pub item: Item,
     /// The version of the item: 1, and one more for each edit.
     pub version: u32,
+}
+
+/// A notification of reactions to one item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// The item that they have reacted to.
+    pub item: Item,
+    /// The last users who have reacted, the newest first.
+    pub actors: Vec<User>,
+    /// How many have reacted.
+    pub count: u64,
+    /// When the last one joined, in Unix ms. It decides where the line stands, and whether it was seen.
+    pub at: Millis,
 }
 
 /// A change as a device is told of it.
@@ -67,6 +80,8 @@ pub trait Serves: Send + Sync {
     async fn changes(&self, inbox: Inbox, after: Position, limit: usize) -> Changes;
     /// At most `limit` items below `before`.
     async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page;
+    /// The notifications on a page, newest first.
+    async fn lines(&self, user: User) -> Vec<Line>;
 }
 
 /// A device that shows one feed, and checks every answer that it gets.

@@ -28,6 +28,13 @@
 //! - an item that was addressed to the reader, if no block is up,
 //! - what is the reader's own.
 //!
+//! The author of an item is told of reactions to it, but not of its own ones, nor while a shield stands between the two
+//! that keeps what the other does from the author. Reactions to one item that are told are one line until the author has
+//! seen it; then the next one begins another line. A reaction that is taken back leaves a line that was not seen, and
+//! stays in one that was; given again, it is not told a second time while a line has it. A line that nobody is left in is
+//! gone. When an item is deleted, nobody can react to it any more, and its lines stay. To see is to see all notifications
+//! that there are: what a device has seen of less depends on what was delivered to it.
+//!
 //! The oracle has no route, no inbox and no number but the count of what was accepted. So it cannot be wrong in the way
 //! in which the product may be wrong.
 //!
@@ -35,14 +42,18 @@
 //! only one that calls no rule of the product while the order of all writes is known. So a wrong rule of `feedgate_common`
 //! is found here, and the answer is one feed, not a range of feeds.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use feedgate_common::FeedId;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
+use feedgate_common::{FeedId, Millis};
 
 use super::history::{Inbox, Item, Op, RANKED, User};
-use super::{Look, Shown};
+use super::{Line, Look, Shown};
+
+/// How many of its actors a line names.
+const ACTORS: usize = 3;
 
 /// The how-manieth thing that was accepted.
 type Moment = u64;
@@ -98,12 +109,26 @@ impl Edge {
     }
 }
 
+/// The reactions to one item of which its author is told together.
+#[derive(Debug)]
+struct Told {
+    item: Item,
+    /// Who has reacted, the newest last.
+    actors: Vec<User>,
+    /// When the last of them joined.
+    joined: Moment,
+    /// The time of that.
+    at: Millis,
+    seen: bool,
+}
+
 /// The history of what was accepted, and each feed that follows from it.
 #[derive(Debug)]
 pub struct Oracle {
     backfill: usize,
     whole_past: bool,
     now: Moment,
+    time: Millis,
     posts: HashMap<Item, Post>,
     /// Each author's to the followers, in the order they were accepted.
     published: HashMap<User, Vec<Stand>>,
@@ -117,6 +142,10 @@ pub struct Oracle {
     privates: BTreeSet<User>,
     /// The rank of each item in the ranking of each reader.
     rankings: HashMap<User, BTreeMap<Item, i64>>,
+    /// Who has reacted to which item.
+    reactions: BTreeSet<(Item, User)>,
+    /// What each author is told of reactions.
+    told: HashMap<User, Vec<Told>>,
 }
 
 impl Oracle {
@@ -126,6 +155,7 @@ impl Oracle {
             backfill,
             whole_past: false,
             now: 0,
+            time: 0,
             posts: HashMap::new(),
             published: HashMap::new(),
             addressed: HashMap::new(),
@@ -133,12 +163,19 @@ impl Oracle {
             everyones: HashMap::new(),
             privates: BTreeSet::new(),
             rankings: HashMap::new(),
+            reactions: BTreeSet::new(),
+            told: HashMap::new(),
         }
     }
 
     /// From now on a follow that begins shows the whole past, or not.
     pub fn set_whole_past(&mut self, whole_past: bool) {
         self.whole_past = whole_past;
+    }
+
+    /// What is asked for from now on is accepted at this time.
+    pub fn set_time(&mut self, time: Millis) {
+        self.time = time;
     }
 
     /// Takes in what is asked for next. False: it is to be refused, and changes nothing.
@@ -262,7 +299,36 @@ impl Oracle {
                 }
                 all_live
             }
+            Op::React { user, item, on, .. } => match self.posts.get(item) {
+                Some(Post { author, lives: true, .. }) => {
+                    let author = *author;
+                    match on {
+                        true if self.reactions.insert((*item, *user)) => self.join(author, *item, *user),
+                        false if self.reactions.remove(&(*item, *user)) => self.part(author, *item, *user),
+                        _ => {}
+                    }
+                    true
+                }
+                _ => false,
+            },
+            Op::See(user) => {
+                self.told.get_mut(user).into_iter().flatten().for_each(|line| line.seen = true);
+                true
+            }
         }
+    }
+
+    /// The notifications of a user, newest first.
+    pub fn lines(&self, user: User) -> Vec<Line> {
+        let mut told: Vec<&Told> = self.told.get(&user).into_iter().flatten().collect();
+        told.sort_unstable_by_key(|line| Reverse(line.joined));
+        let line = |told: &Told| Line {
+            item: told.item,
+            actors: told.actors.iter().rev().take(ACTORS).copied().collect(),
+            count: told.actors.len() as u64,
+            at: told.at,
+        };
+        told.into_iter().map(line).collect()
     }
 
     /// What a device shows that takes in the log of this feed, newest first: what the reader is [shown](Self::feed), and of
@@ -305,6 +371,32 @@ impl Oracle {
         }
         shown.sort_unstable_by(|a, b| b.cmp(a));
         shown
+    }
+
+    /// Tells an author that a user has reacted.
+    fn join(&mut self, author: User, item: Item, user: User) {
+        if author == user || !self.edge(author, user).shields.is_empty() {
+            return;
+        }
+        let told = self.told.entry(author).or_default();
+        if told.iter().any(|line| line.item == item && line.actors.contains(&user)) {
+            return;
+        }
+        match told.iter_mut().find(|line| line.item == item && !line.seen) {
+            Some(line) => {
+                line.actors.push(user);
+                (line.joined, line.at) = (self.now, self.time);
+            }
+            None => told.push(Told { item, actors: vec![user], joined: self.now, at: self.time, seen: false }),
+        }
+    }
+
+    /// A user has taken a reaction back.
+    fn part(&mut self, author: User, item: Item, user: User) {
+        let told = self.told.entry(author).or_default();
+        let of_item = told.iter_mut().filter(|line| line.item == item && !line.seen);
+        of_item.for_each(|line| line.actors.retain(|actor| *actor != user));
+        told.retain(|line| !line.actors.is_empty());
     }
 
     fn ranking(&self, reader: User, look: Look) -> Vec<Shown> {
@@ -547,6 +639,59 @@ mod tests {
         assert_eq!(shown(&[Op::Classify(ANN, Class::Everyone)]), [8, 3, 1], "but not who has unfollowed");
         let ranked = [to(5, true), Op::Rank(REA, vec![(5, 0)]), Op::Classify(ANN, Class::Everyone)];
         assert_eq!(ranking_after(&mut Oracle::new(2), &ranked), [[5], [5]], "everyone follows, the reader too");
+    }
+
+    fn react(item: Item, user: User, on: bool) -> Op {
+        Op::React { user, item, author: ANN, on }
+    }
+
+    /// The lines of ANN, each as its item, its actors and its count.
+    fn lines_after(oracle: &mut Oracle, ops: &[Op]) -> Vec<(Item, Vec<User>, u64)> {
+        ops.iter().for_each(|op| assert!(oracle.accept(op), "{op:?}"));
+        oracle.lines(ANN).into_iter().map(|line| (line.item, line.actors, line.count)).collect()
+    }
+
+    #[test]
+    fn reactions_to_one_item_are_one_line_until_it_is_seen() {
+        let mut oracle = Oracle::new(2);
+        let ops: Vec<Op> =
+            [post(1), post(2)].into_iter().chain([1, 2, 3, 4].map(|user| react(1, user, true))).collect();
+        assert_eq!(lines_after(&mut oracle, &ops), [(1, vec![4, 3, 2], 4)]);
+        let other = [react(2, 1, true), react(2, 1, true), react(1, ANN, true)];
+        assert_eq!(lines_after(&mut oracle, &other), [(2, vec![1], 1), (1, vec![4, 3, 2], 4)]);
+        assert_eq!(lines_after(&mut oracle, &[react(1, 5, true)])[0], (1, vec![5, 4, 3], 5), "it comes to the top");
+        let seen = [Op::See(ANN), react(1, 6, true), react(2, 6, true), react(1, 6, false)];
+        let left = [(2, vec![6], 1), (1, vec![5, 4, 3], 5), (2, vec![1], 1)];
+        assert_eq!(lines_after(&mut oracle, &seen), left, "what was seen is closed, and what is empty is gone");
+        let again = [react(1, 5, false), react(1, 5, true)];
+        assert_eq!(lines_after(&mut oracle, &again), left, "what was seen stays, and is told once");
+    }
+
+    #[test]
+    fn who_takes_a_reaction_back_leaves_the_line_where_it_is() {
+        let mut oracle = Oracle::new(2);
+        let ops = [post(1), post(2), react(1, 1, true), react(1, 2, true), react(2, 1, true)];
+        assert_eq!(lines_after(&mut oracle, &ops), [(2, vec![1], 1), (1, vec![2, 1], 2)]);
+        assert_eq!(lines_after(&mut oracle, &[react(1, 2, false)]), [(2, vec![1], 1), (1, vec![1], 1)]);
+        assert_eq!(lines_after(&mut oracle, &[react(1, 2, true)]), [(1, vec![2, 1], 2), (2, vec![1], 1)]);
+        assert_eq!(lines_after(&mut oracle, &[Op::Delete(1)]), [(1, vec![2, 1], 2), (2, vec![1], 1)]);
+        assert!(!oracle.accept(&react(1, 2, false)) && !oracle.accept(&react(1, 3, true)), "it does not live");
+    }
+
+    #[test]
+    fn no_reaction_is_told_through_a_shield() {
+        for (user, other, shield) in [(ANN, 1, Shield::Mute), (1, ANN, Shield::Hide), (1, ANN, Shield::Block)] {
+            let mut oracle = Oracle::new(2);
+            let up = |up| Op::Shield(user, other, shield, up);
+            let ops = [post(1), up(true), react(1, 1, true), up(false), react(1, 1, true)];
+            assert_eq!(lines_after(&mut oracle, &ops), [], "{shield:?}: what was not told is not told later");
+            let again = [react(1, 1, false), react(1, 1, true), up(true)];
+            assert_eq!(lines_after(&mut oracle, &again), [(1, vec![1], 1)], "{shield:?}: what is told stays");
+            assert_eq!(lines_after(&mut oracle, &[react(1, 1, false)]), [], "{shield:?}: and goes with its reaction");
+        }
+        let mut oracle = Oracle::new(2);
+        let other_way = [post(1), Op::Shield(1, ANN, Shield::Mute, true), react(1, 1, true)];
+        assert_eq!(lines_after(&mut oracle, &other_way), [(1, vec![1], 1)], "who mutes an author may react");
     }
 
     #[test]

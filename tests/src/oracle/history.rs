@@ -1,6 +1,6 @@
-//! The operations that a backend asks for. Only these are common to the oracle and the server under test.
+//! The operations that a backend or a device asks for. Only these are common to the oracle and the server under test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use feedgate_common::archive::{Answer, Audience, Publish, Write};
 use feedgate_common::audience::Narrowed;
@@ -60,11 +60,24 @@ pub enum Op {
     Accept(User, User),
     /// A recommender replaces the ranking of a reader by these items, each once, with their ranks.
     Rank(User, Vec<(Item, i64)>),
+    /// A user reacts to an item, or takes that back; always by the same kind of reaction.
+    React {
+        /// The user who reacts.
+        user: User,
+        /// The item to which the user reacts.
+        item: Item,
+        /// The author of the item, who is told of it.
+        author: User,
+        /// Whether the reaction is given, or taken back.
+        on: bool,
+    },
+    /// A user sees all notifications that there are.
+    See(User),
 }
 
 impl Op {
-    /// What another operation would have to be ordered with: items, pairs of users, authors, and readers with a ranking.
-    /// `None`: everything.
+    /// What another operation would have to be ordered with: items, pairs of users, authors, readers with a ranking, and
+    /// users with notifications. `None`: everything.
     ///
     /// Only where a follow brings everything from before it: else it is to be ordered with what is published.
     pub fn touches(&self) -> Option<Vec<(u64, u64)>> {
@@ -86,6 +99,10 @@ impl Op {
                 let items = ranking.iter().map(|(ranked, _)| item(*ranked));
                 items.chain([(*reader as u64, u64::MAX - 2)]).collect()
             }
+            Self::React { user, item: reacted, author, .. } => {
+                vec![item(*reacted), pair(*user, *author), (*author as u64, u64::MAX - 3)]
+            }
+            Self::See(user) => vec![(*user as u64, u64::MAX - 3)],
         })
     }
 }
@@ -116,7 +133,8 @@ impl World {
 
     /// The item of an id.
     pub fn item(&self, id: ItemId) -> Item {
-        id.0 - self.first_item
+        // An item that Feedgate has made has an id of its own choice.
+        id.0.wrapping_sub(self.first_item)
     }
 
     /// The user of a name.
@@ -173,7 +191,7 @@ impl World {
             Op::Accept(author, reader) => {
                 Write::Answer { reader: name(reader), author: name(author), answer: Answer::Accept }
             }
-            Op::Rank(..) => return None,
+            Op::Rank(..) | Op::React { .. } | Op::See(_) => return None,
         })
     }
 }
@@ -196,20 +214,27 @@ pub const RANKED: FeedId = FeedId(2);
 /// The users with a ranking: one who publishes, and one who rarely decides anything about an author.
 const RANKED_READERS: [User; 2] = [0, USERS - 1];
 
-/// Every inbox of so many users, without rankings.
+/// The feed of the notifications of reactions. It has a [name](super::name_rankings), and no item is published to it.
+pub const NOTES: FeedId = FeedId(3);
+
+/// Every inbox of so many users, without rankings and notifications.
 pub fn all_inboxes(users: usize) -> impl Iterator<Item = Inbox> {
     (0..users).flat_map(|user| FEEDS.map(|feed| (user, feed)))
 }
 
 /// Every inbox of a random world.
 pub fn whole_world() -> impl Iterator<Item = Inbox> {
-    all_inboxes(USERS).chain(RANKED_READERS.map(|reader| (reader, RANKED)))
+    let notes = (0..AUTHORS).map(|author| (author, NOTES));
+    all_inboxes(USERS).chain(RANKED_READERS.map(|reader| (reader, RANKED))).chain(notes)
 }
 
-/// Picks one of the user's inboxes at random.
+/// Picks an inbox at random: one of the user's, or one of rankings or notifications.
 pub fn some_inbox(rng: &mut SmallRng, user: User) -> Inbox {
-    let ranked = RANKED_READERS.contains(&user) && rng.random_bool(0.3);
-    (user, if ranked { RANKED } else { some_feed(rng) })
+    match rng.random_range(0..20) {
+        0..3 => (RANKED_READERS[rng.random_range(0..RANKED_READERS.len())], RANKED),
+        3..6 => (rng.random_range(0..AUTHORS), NOTES),
+        _ => (user, some_feed(rng)),
+    }
 }
 
 /// Picks one of the feeds that items go to at random.
@@ -234,17 +259,22 @@ pub struct Imagined {
     /// How many of them, the first, publish.
     pub authors: usize,
     items: BTreeSet<Item>,
-    /// Those of which no delete was made up.
-    living: BTreeSet<Item>,
+    /// Those of which no delete was made up, each with its author.
+    living: BTreeMap<Item, User>,
+    /// How likely an operation is one of rankings and reactions, drawn for each history.
+    beside: Option<f64>,
 }
 
 /// How many of the items that live are ranked: so few that rankings have most of them in common.
 const RANKED_ITEMS: usize = 6;
 
+/// How many of the items that live get reactions, nearly always.
+const REACTED_ITEMS: usize = 2;
+
 impl Imagined {
     /// An empty history, of so many users.
     pub fn new(users: usize, authors: usize) -> Self {
-        Self { users, authors, items: BTreeSet::new(), living: BTreeSet::new() }
+        Self { users, authors, items: BTreeSet::new(), living: BTreeMap::new(), beside: None }
     }
 
     /// What might happen next.
@@ -253,7 +283,11 @@ impl Imagined {
         let author = if rng.random_bool(0.6) { 0 } else { rng.random_range(0..self.authors) };
         let users = if rng.random_bool(0.6) { 2 } else { self.users };
         let user = rng.random_range(0..users);
-        match rng.random_range(0..107) {
+        let beside = *self.beside.get_or_insert_with(|| [0.05, 0.3, 0.8][rng.random_range(0..3)]);
+        if rng.random_bool(beside) {
+            return self.beside(rng, author);
+        }
+        match rng.random_range(0..100) {
             0..22 => Op::Follow(user, author),
             22..37 => Op::Unfollow(user, author),
             37..39 => Op::OwnPosts(author, rng.random_bool(0.7)),
@@ -276,10 +310,6 @@ impl Imagined {
             }
             80..82 => Op::Private(author, rng.random_bool(0.4)),
             82..86 => Op::Accept(author, user),
-            86..93 => {
-                let reader = RANKED_READERS[rng.random_range(0..RANKED_READERS.len())];
-                Op::Rank(reader, self.ranking(rng))
-            }
             _ => self.publish(rng, author, vec![], false),
         }
     }
@@ -289,21 +319,41 @@ impl Imagined {
         let item = loop {
             let item = rng.random_range(1..1 << 20);
             if self.items.insert(item) {
-                self.living.insert(item);
+                self.living.insert(item, author);
                 break item;
             }
         };
         Op::Publish { author, item, feed: some_feed(rng), rank: rank(rng), to, narrowed }
     }
 
+    /// What stands beside the feeds of follows: rankings, reactions, and the shields that they meet.
+    fn beside(&mut self, rng: &mut SmallRng, author: User) -> Op {
+        let reader = RANKED_READERS[rng.random_range(0..RANKED_READERS.len())];
+        match rng.random_range(0..20) {
+            _ if self.living.len() < REACTED_ITEMS => self.publish(rng, author, vec![], false),
+            0..7 => Op::Rank(reader, self.ranking(rng)),
+            7..16 => self.reaction(rng).unwrap_or(Op::See(author)),
+            16..18 => Op::See(author),
+            18 => self.shield(rng, author, reader),
+            _ => self.shield(rng, reader, author),
+        }
+    }
+
     fn ranking(&self, rng: &mut SmallRng) -> Vec<(Item, i64)> {
-        let mut ranking: Vec<_> = self.living.iter().take(RANKED_ITEMS).map(|item| (*item, rank(rng))).collect();
+        let mut ranking: Vec<_> = self.living.keys().take(RANKED_ITEMS).map(|item| (*item, rank(rng))).collect();
         ranking.retain(|_| rng.random_bool(0.6));
         // An item that was deleted refuses the whole.
-        if let Some(item) = self.some_item(rng).filter(|item| rng.random_bool(0.1) && !self.living.contains(item)) {
+        if let Some(item) = self.some_item(rng).filter(|item| rng.random_bool(0.1) && !self.living.contains_key(item)) {
             ranking.push((item, rank(rng)));
         }
         ranking
+    }
+
+    fn reaction(&self, rng: &mut SmallRng) -> Option<Op> {
+        let among = if rng.random_bool(0.9) { REACTED_ITEMS } else { self.living.len().max(1) };
+        let (&item, &author) = self.living.iter().nth(rng.random_range(0..among))?;
+        let users = if rng.random_bool(0.6) { 1..3 } else { 0..self.users };
+        Some(Op::React { user: rng.random_range(users), item, author, on: rng.random_bool(0.7) })
     }
 
     fn shield(&self, rng: &mut SmallRng, user: User, other: User) -> Op {

@@ -5,17 +5,22 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::Event;
+use feedgate_common::around::Reaction;
 use feedgate_common::doorbell::{Heard, Listening};
 use feedgate_common::error::Result;
-use feedgate_common::feed::{Change, Changes as Logs, Feeds, Pages, Publisher};
+use feedgate_common::feed::{Change, Changes as Logs, Feeds, Pages, Publisher, Saw};
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::jobs::Job;
 use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
-use feedgate_common::{Archive, Bucket, DisplayKey, Doorbell, InboxKey, Millis, OutboxSeq, Position, UserNo};
+use feedgate_common::notify::{Rules as Tells, Way};
+use feedgate_common::{
+    Archive, Bucket, DisplayKey, Doorbell, InboxKey, ItemId, Millis, OutboxSeq, Position, UserId, UserNo,
+};
 use feedgate_timeline::fanout::{Left, Step};
+use serde::Deserialize;
 
-use super::device::{Changes, Look, Page, Seen, Serves, Shown};
-use super::history::{FEEDS, Inbox, Item, NOW, Op, RANKED, World};
+use super::device::{Changes, Line, Look, Page, Seen, Serves, Shown};
+use super::history::{FEEDS, Inbox, Item, NOTES, NOW, Op, RANKED, User, World};
 use crate::rules::Rules;
 
 /// The rules over the stores, as one node has them, for the users of one world.
@@ -54,7 +59,25 @@ impl Node {
             (None, Op::Rank(reader, ranking)) => {
                 Ok(archive.rank(self.key((*reader, RANKED)), &self.world.places(ranking), now).await?.is_ok())
             }
+            (None, Op::React { user, item, on, .. }) => {
+                let kind = "like".parse().expect("a kind of reaction");
+                let reaction = Reaction { item: self.world.id(*item), kind, user: self.numbers[*user], at: now };
+                Ok(archive.react_and_notify(&[reaction], *on).await?.answers.iter().all(std::result::Result::is_ok))
+            }
+            (None, Op::See(user)) => self.see(*user).await,
             (None, other) => unreachable!("{other:?} is a write"),
+        }
+    }
+
+    /// Lets a user see all notifications that there are: they are delivered first.
+    async fn see(&self, user: User) -> Result<bool> {
+        let key = self.key((user, NOTES));
+        loop {
+            self.rules.fan_out.take_direct(key.reader).await?;
+            let head = self.rules.changes.head(key).await?;
+            if let Saw::More(_) | Saw::Nothing(_) = self.rules.pages.see(key, head).await? {
+                return Ok(true);
+            }
         }
     }
 
@@ -105,6 +128,21 @@ pub async fn name_feeds(archive: &dyn Archive) -> Result<()> {
 /// If it has other names.
 pub async fn name_rankings(archive: &dyn Archive) -> Result<()> {
     assert_eq!(archive.intern_feeds(&["picks".into()]).await?, [RANKED], "the second name of a store");
+    Ok(())
+}
+
+/// Names [`NOTES`] in a store that has [named](name_rankings) the other feeds, and lets the Archive tell users of
+/// reactions there, by lines. Each time that a store is opened.
+///
+/// # Errors
+/// Those of the store.
+///
+/// # Panics
+/// If it has other names.
+pub async fn name_notes(archive: &dyn Archive) -> Result<()> {
+    assert_eq!(archive.intern_feeds(&["notes".into()]).await?, [NOTES], "the third name of a store");
+    let way = Way { kind: "liked".into(), feed: NOTES, grouped: true };
+    archive.notify_by(Tells { reaction: Some(way), ..Tells::default() });
     Ok(())
 }
 
@@ -192,7 +230,7 @@ impl Node {
         let seen = |numbered: &Numbered| Seen {
             seq: numbered.seq,
             op: numbered.entry.op,
-            item: numbered.entry.key.item.0.saturating_sub(self.world.first_item),
+            item: self.world.item(numbered.entry.key.item),
             place: numbered.entry.key,
             author: numbered.entry.author.0,
             direct: numbered.entry.is_direct(),
@@ -209,13 +247,7 @@ impl Node {
     ///
     /// # Errors
     /// Those of the stores.
-    pub async fn try_page(
-        &self,
-        inbox: Inbox,
-        before: Option<DisplayKey>,
-        limit: usize,
-        look: Look,
-    ) -> Result<Page> {
+    pub async fn try_page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Result<Page> {
         let logged = look == Look::Logged && inbox.1 == RANKED;
         let pages = if logged { &self.logged } else { &self.rules.pages };
         let page = pages.page(self.key(inbox), before, limit).await?;
@@ -225,6 +257,35 @@ impl Node {
             (shown, item.key(), item.author_no.0, item.direct || logged)
         });
         Ok((items.collect(), page.next, page.position))
+    }
+
+    /// [`Serves::lines`].
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn try_lines(&self, user: User) -> Result<Vec<Line>> {
+        #[derive(Deserialize)]
+        struct Told {
+            actor: UserId,
+            item: String,
+            actors: Vec<UserId>,
+            count: u64,
+        }
+        let page = self.rules.pages.page(self.key((user, NOTES)), None, 1000).await?;
+        let line = |item: &Arc<feedgate_common::Item>| {
+            let told: Told = serde_json::from_str(item.body.get()).expect("the body of a line");
+            assert!(
+                item.direct && item.author == told.actor && told.actors.first() == Some(&told.actor),
+                "S6: {item:?}"
+            );
+            Line {
+                item: self.world.item(ItemId(told.item.parse().expect("an id"))),
+                actors: told.actors.iter().map(|actor| self.world.user(actor)).collect(),
+                count: told.count,
+                at: item.published_at,
+            }
+        };
+        Ok(page.items.iter().map(line).collect())
     }
 
     /// What a device shows that takes in all that the log holds, told as the product tells it now: the items in no order.
@@ -255,5 +316,9 @@ impl Serves for Node {
 
     async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page {
         self.try_page(inbox, before, limit, look).await.expect("a page")
+    }
+
+    async fn lines(&self, user: User) -> Vec<Line> {
+        self.try_lines(user).await.expect("a page")
     }
 }

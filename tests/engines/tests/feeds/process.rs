@@ -16,8 +16,8 @@ use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
 use feedgate_postgres::{Options, PostgresArchive};
 use feedgate_redis::{Link, RedisInboxes, RedisSessions, Spans, Timeouts};
 use feedgate_tests::oracle::{
-    Changes, Inbox, Look, NOW, Node, Op, PULL_ABOVE, Page, STEP_MAX, Serves, World, listens, name_feeds, name_rankings,
-    rankings,
+    Changes, Inbox, Line, Look, NOW, Node, Op, PULL_ABOVE, Page, STEP_MAX, Serves, User, World, listens, name_feeds,
+    name_notes, name_rankings, rankings,
 };
 use feedgate_tests::rules::Rules;
 use feedgate_timeline::{FanOut, Settings, Worker};
@@ -83,6 +83,7 @@ impl Process {
             Arc::new(patient(|| PostgresArchive::connect(&engines.postgres, options)).await);
         patient(|| name_feeds(&*archive)).await;
         patient(|| name_rankings(&*archive)).await;
+        patient(|| name_notes(&*archive)).await;
         let epochs: Arc<dyn Epochs> = archive.clone();
         let url = engines.redis.url();
         let link = patient(|| Link::connect(&url, Timeouts::default())).await;
@@ -156,5 +157,9 @@ impl Serves for Patient {
 
     async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page {
         patient(|| self.node.try_page(inbox, before, limit, look)).await
+    }
+
+    async fn lines(&self, user: User) -> Vec<Line> {
+        patient(|| self.node.try_lines(user)).await
     }
 }
