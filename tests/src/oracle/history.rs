@@ -214,7 +214,7 @@ pub const RANKED: FeedId = FeedId(2);
 /// The users with a ranking: one who publishes, and one who rarely decides anything about an author.
 const RANKED_READERS: [User; 2] = [0, USERS - 1];
 
-/// The feed of the notifications of reactions. It has a [name](super::name_rankings), and no item is published to it.
+/// The feed of the notifications of reactions. It has a [name](super::name_notes), and no item is published to it.
 pub const NOTES: FeedId = FeedId(3);
 
 /// Every inbox of so many users, without rankings and notifications.
