@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use feedgate_common::Millis;
 use feedgate_common::accept::Policy;
 use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::{Millis, failpoint};
 use feedgate_embedded::{Embedded, Kept, Opening};
 use feedgate_tests::oracle::{
-    Answer, Ask, BACKFILL, NOW, Node, PULL_ABOVE, STEP_MAX, Serves, USERS, World, listens, name_feeds,
+    Answer, Ask, BACKFILL, NOW, Node, Op, PULL_ABOVE, STEP_MAX, Serves, USERS, World, listens, name_feeds, name_notes,
+    name_rankings, rankings, renew_all,
 };
 use feedgate_tests::rules::Rules;
 use feedgate_timeline::{FanOut, Settings, Worker};
@@ -30,13 +31,17 @@ async fn main() -> anyhow::Result<()> {
     let policy = Policy { pull_above: PULL_ABOVE, whole_past: std::env::args().nth(2).is_some() };
     let opening = Opening { buckets: BUCKETS, policy, accept_loss: false, kept: Kept::default() };
     let stores = Embedded::open_with(Path::new(&dir), opening)?;
-    let feeds =
-        Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_retention(UNREAD, Arc::new(|| NOW));
-    let feeds = Arc::new(feeds);
+    let feeds = || {
+        Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_retention(UNREAD, Arc::new(|| NOW))
+    };
+    let (unranked, feeds) = (feeds(), Arc::new(feeds().with_named(rankings())));
     let rules = Arc::new(Rules::by_steps(feeds.clone(), STEP_MAX));
     name_feeds(&*stores.archive).await?;
+    name_rankings(&*stores.archive).await?;
+    name_notes(&*stores.archive).await?;
     let world = World::new(1, USERS);
-    let node = Node { numbers: stores.archive.intern(&world.names).await?, rules: rules.clone(), world };
+    let numbers = stores.archive.intern(&world.names).await?;
+    let node = Node::new(rules.clone(), unranked, world, numbers);
     let _listening = listens(&rules.changes, &*stores.doorbell);
     let settings = Settings {
         sweep_every: Duration::from_millis(10),
@@ -59,10 +64,16 @@ async fn answer(stores: &Embedded, node: &Node, ask: Ask) -> anyhow::Result<Answ
     Ok(match ask {
         Ask::Write(op, now) => {
             let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
-            Answer::Accepted(publisher.write(vec![node.world.write(&op)], now).await?.remove(0).is_ok())
+            let accepted = node.accept(&op, Some(&publisher), now).await?;
+            if matches!(op, Op::Rank(..) | Op::React { .. }) {
+                // As a server passes it, whose own call this is.
+                failpoint::hit("archive-committed");
+            }
+            Answer::Accepted(accepted)
         }
         Ask::Changes(inbox, after, limit) => Answer::Changes(node.changes(inbox, after, limit).await),
-        Ask::Page(inbox, before, limit) => Answer::Page(node.page(inbox, before, limit).await),
+        Ask::Page(inbox, before, limit, look) => Answer::Page(node.page(inbox, before, limit, look).await),
+        Ask::Lines(user) => Answer::Lines(node.lines(user).await),
         Ask::Sleep(inbox) => {
             stores.inboxes.discard(node.key(inbox)).await?;
             Answer::Done
@@ -78,6 +89,7 @@ async fn answer(stores: &Embedded, node: &Node, ask: Ask) -> anyhow::Result<Answ
 }
 
 async fn is_settled(stores: &Embedded) -> anyhow::Result<bool> {
+    renew_all(&*stores.archive, NOW).await?;
     let outstanding = stores.archive.outstanding(None, Millis::MAX, 1).await?;
     Ok(outstanding.is_empty() && stores.jobs.pending().await? == 0)
 }

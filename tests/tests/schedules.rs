@@ -2,10 +2,11 @@
 //!
 //! Each seed makes a small world: a few authors who are followed, muted, blocked, reclassified and who cross the
 //! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes, of which the second
-//! lets follows show the whole past. A schedule starts push steps, follow steps, deliveries of direct items, first
-//! visits, reads, walks over pages, dormancy and backend writes, lets one of them make one store call at a time, and
-//! drops some half way, as a crash would. Then everything that is outstanding is worked off, and every device and every
-//! walk must show what the oracle says.
+//! lets follows show the whole past. Two readers have rankings, and authors are told of reactions by lines. A schedule
+//! starts push steps, follow steps, deliveries of direct items, renewals of rankings, first visits, reads, walks over
+//! pages, dormancy and backend writes, lets one of them make one store call at a time, and drops some half way, as a
+//! crash would. Only reactions, and what is seen of them, happen at once. Then everything that is outstanding is worked
+//! off, and every device and every walk must show what the oracle says.
 //!
 //! ```text
 //!   FEEDGATE_SEED=n          cargo test -p feedgate-tests --test schedules      repeats one seed
@@ -15,7 +16,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -33,8 +34,9 @@ use feedgate_embedded::inboxes::Settings;
 use feedgate_embedded::{Database, EmbeddedArchive, EmbeddedInboxes};
 use feedgate_tests::gate::{Gate, Gated};
 use feedgate_tests::oracle::{
-    AUTHORS, BACKFILL, Device, Imagined, Inbox, NOW, Node, Op, Oracle, Shown, USERS, User, World, all_inboxes, given,
-    hold, name_feeds, seeds, some_feed, walk, work_off, work_off_all,
+    AUTHORS, BACKFILL, Device, Imagined, Inbox, NOTES, NOW, Node, Op, Oracle, RANKED, Serves, Shown, USERS, User,
+    World, given, hold, name_feeds, name_notes, name_rankings, rankings, seeds, some_inbox, walk, whole_world,
+    work_off, work_off_all,
 };
 use feedgate_tests::park::{block_on, poll_until};
 use feedgate_tests::rules::Rules;
@@ -46,7 +48,7 @@ use serde::{Deserialize, Serialize};
 const BUCKETS: u16 = 2;
 const PULL_ABOVE: u64 = 1;
 const SEEDS: u64 = 600;
-const TICKS: usize = 240;
+const TICKS: usize = 220;
 const NODES: usize = 2;
 /// How many of them are under way at most.
 const ACTORS: usize = 5;
@@ -70,6 +72,8 @@ enum Action {
     Touch(Inbox),
     Sleep(Inbox),
     Expire,
+    /// An edit or a delete is brought to so many rankings at most.
+    Renew(usize),
     /// The node hears how far pull records go.
     Hear,
 }
@@ -102,7 +106,7 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
     let author = if rng.random_bool(0.6) { 0 } else { rng.random_range(0..AUTHORS) };
     let users = if rng.random_bool(0.6) { 2 } else { USERS };
     let user = rng.random_range(0..users);
-    let inbox = (user, some_feed(rng));
+    let inbox = some_inbox(rng, user);
     match rng.random_range(0..100) {
         0..38 => Action::Write(history.op(rng)),
         38..50 => Action::Work(rng.random_range(0..4)),
@@ -116,6 +120,7 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
         85..86 => Action::Touch(inbox),
         86..89 => Action::Sleep(inbox),
         89..90 => Action::Expire,
+        90..92 => Action::Renew(rng.random_range(1..3)),
         _ => Action::Hear,
     }
 }
@@ -134,6 +139,8 @@ impl Stores {
         let database = Database::open(&dir.join("archive")).unwrap();
         let archive = block_on(EmbeddedArchive::open(database, BUCKETS)).unwrap().with_pull_above(PULL_ABOVE);
         block_on(name_feeds(&archive)).unwrap();
+        block_on(name_rankings(&archive)).unwrap();
+        block_on(name_notes(&archive)).unwrap();
         let settings = Settings { buckets: BUCKETS, ..Settings::default() };
         let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), None, settings).unwrap();
         let whole_past = archive.clone().with_policy(Policy { pull_above: PULL_ABOVE, whole_past: true });
@@ -169,6 +176,8 @@ struct Simulation {
     nodes: Vec<Arc<Node>>,
     /// Makes another process with the settings of this node.
     process: Box<dyn Fn(usize) -> Arc<Node>>,
+    /// A process that does all at once.
+    at_once: Arc<Node>,
     oracle: Arc<Mutex<Oracle>>,
     /// The devices that each node serves, by the node's number.
     devices: Vec<BTreeMap<Inbox, Arc<Mutex<Device>>>>,
@@ -187,23 +196,29 @@ impl Simulation {
         let numbers = block_on(stores.archive.intern(&world.names)).unwrap();
         let clock = Arc::new(AtomicI64::new(NOW));
         let now = clock.clone();
-        let process = move |n: usize| {
+        let node = move |archive: &Arc<dyn Archive>, inboxes: &Arc<dyn Inboxes>, step_max: usize| {
             let now = now.clone();
-            let feeds = Feeds::new(archives[n].clone(), inboxes.clone(), BACKFILL)
-                .with_retention(Duration::from_millis(UNREAD), Arc::new(move || now.load(Ordering::Relaxed)));
-            // The last is more than anybody has followers: a round takes all buckets at once.
-            let rules = Rules::by_steps(Arc::new(feeds), [1, USERS + 1][n]);
-            Arc::new(Node { rules: Arc::new(rules), world: world.clone(), numbers: numbers.clone() })
+            let clock: Arc<dyn Fn() -> Millis + Send + Sync> = Arc::new(move || now.load(Ordering::Relaxed));
+            let feeds = || {
+                Feeds::new(archive.clone(), inboxes.clone(), BACKFILL)
+                    .with_retention(Duration::from_millis(UNREAD), clock.clone())
+            };
+            let rules = Rules::by_steps(Arc::new(feeds().with_named(rankings())), step_max);
+            Arc::new(Node::new(Arc::new(rules), feeds(), world.clone(), numbers.clone()))
         };
+        let at_once = node(&stores.archive, &stores.inboxes, USERS);
+        // The last is more than anybody has followers: a round takes all buckets at once.
+        let process = move |n: usize| node(&archives[n], &inboxes, [1, USERS + 1][n]);
         Self {
             archive: stores.archive.clone(),
             inboxes: stores.inboxes.clone(),
             nodes: (0..NODES).map(&process).collect(),
             process: Box::new(process),
+            at_once,
             gate,
             clock,
             oracle: Arc::new(Mutex::new(Oracle::new(BACKFILL))),
-            devices: (0..NODES).map(|_| all_inboxes(USERS).map(|inbox| (inbox, Arc::default())).collect()).collect(),
+            devices: (0..NODES).map(|_| whole_world().map(|inbox| (inbox, Arc::default())).collect()).collect(),
             actors: vec![],
             seen: BTreeMap::new(),
         }
@@ -231,6 +246,11 @@ impl Simulation {
     }
 
     fn start(&mut self, at: usize, action: &Action) {
+        // The time of a reaction decides whether it was seen: so these happen at the time that they are given.
+        if let Action::Write(op @ (Op::React { .. } | Op::See(_))) = action {
+            let now = self.clock.load(Ordering::Relaxed);
+            return block_on(accept(&self.at_once, at == 1, &self.oracle, op, now));
+        }
         let reads = match action {
             Action::Visit((user, _)) | Action::Sync((user, _)) | Action::Walk((user, _), _) => Some((at, *user)),
             _ => None,
@@ -291,6 +311,9 @@ impl Simulation {
             Action::Expire => {
                 Box::pin(async move { _ = node.rules.feeds.inboxes().discard_expired(now, 100).await.unwrap() })
             }
+            Action::Renew(limit) => {
+                Box::pin(async move { _ = node.rules.feeds.archive().renew_rankings(now, limit).await.unwrap() })
+            }
             Action::Hear => Box::pin(async move { node.hear().await.unwrap() }),
         }
     }
@@ -299,7 +322,7 @@ impl Simulation {
     fn drain(&self) {
         let rules = &self.nodes[0].rules;
         block_on(work_off_all(rules)).unwrap();
-        for inbox in all_inboxes(USERS) {
+        for inbox in whole_world() {
             block_on(rules.feeds.rebuild(self.nodes[0].key(inbox))).unwrap();
         }
         block_on(work_off_all(rules)).unwrap();
@@ -308,7 +331,7 @@ impl Simulation {
 
     /// I1, I2, I3, I10 and I11 on every log as it stands.
     fn check_logs(&mut self) {
-        for inbox in all_inboxes(USERS) {
+        for inbox in whole_world() {
             let Some(log) = block_on(self.inboxes.log(self.nodes[0].key(inbox))).unwrap() else { continue };
             let (mut adds, mut shown, mut deleted) = (HashSet::new(), BTreeMap::new(), BTreeMap::new());
             for (numbered, expected) in log.entries.iter().zip(1..) {
@@ -316,9 +339,10 @@ impl Simulation {
                 assert_eq!(numbered.seq, expected, "I1: sequence ids of {inbox:?} are not dense: {log:#?}");
                 match entry.op {
                     Change::Add => {
-                        // A move brings another add, behind its delete: of a later record, and of another rank.
+                        // A move brings another add, behind its delete: of a later record, and of another rank. A
+                        // ranking may bring back what it let go of.
                         let late = deleted.get(&entry.key.item).is_some_and(|gone: &Entry| match entry.is_direct() {
-                            true => gone.key == entry.key,
+                            true => gone.key == entry.key && inbox.1 != RANKED,
                             false => gone.outbox_seq > entry.outbox_seq,
                         });
                         assert!(!late, "I11: an add after its delete: {log:#?}");
@@ -349,9 +373,13 @@ impl Simulation {
     /// I4, I5, I7 and I13: every device and every walk shows what the oracle says, and nothing else.
     fn check_feeds(&self) {
         let oracle = block_on(self.oracle.lock());
-        for inbox in all_inboxes(USERS) {
+        for inbox in whole_world() {
+            if inbox.1 == NOTES {
+                self.check_lines(&oracle, inbox);
+                continue;
+            }
             let expected = oracle.feed(inbox);
-            let mut items: Vec<_> = expected.iter().map(|shown| shown.item).collect();
+            let mut items: Vec<_> = oracle.logged(inbox).iter().map(|shown| shown.item).collect();
             items.sort_unstable();
             for (node, devices) in self.nodes.iter().zip(&self.devices) {
                 let mut device = block_on(devices[&inbox].lock());
@@ -362,17 +390,39 @@ impl Simulation {
                     let walked: Vec<Shown> = block_on(walk(&**node, inbox, limit));
                     assert_eq!(walked, expected, "I7: {inbox:?} by {limit} with {:#?}", log());
                 }
+                if inbox.1 == RANKED {
+                    let told = block_on(node.told_now(inbox)).unwrap();
+                    let shown: BTreeSet<_> = expected.iter().map(|shown| shown.item).collect();
+                    assert_eq!(told, shown, "S11: what a device is told now of {inbox:?} with {:#?}", log());
+                }
             }
+        }
+    }
+}
+
+impl Simulation {
+    /// S6: the notifications of a user are the lines that the oracle says, and every device and every walk shows them.
+    fn check_lines(&self, oracle: &Oracle, inbox: Inbox) {
+        for (node, devices) in self.nodes.iter().zip(&self.devices) {
+            let log = || block_on(self.inboxes.log(node.key(inbox))).unwrap();
+            assert_eq!(block_on(node.lines(inbox.0)), oracle.lines(inbox.0), "S6: {inbox:?} with {:#?}", log());
+            let walked = block_on(walk(&**node, inbox, 3));
+            let mut items: Vec<_> = walked.iter().map(|shown| shown.item).collect();
+            items.sort_unstable();
+            let mut device = block_on(devices[&inbox].lock());
+            assert!(block_on(device.sync(&**node, inbox, usize::MAX, 3)));
+            assert_eq!(device.items(), items, "I4/I5: {inbox:?} with {:#?}", log());
         }
     }
 }
 
 /// Lets the Archive and the oracle decide; they must agree.
 async fn accept(node: &Node, whole_past: bool, oracle: &Mutex<Oracle>, op: &Op, now: Millis) {
-    let written = node.rules.feeds.archive().write(vec![node.world.write(op)], now).await.unwrap().remove(0);
+    let accepted = node.accept(op, None, now).await.unwrap();
     let mut oracle = oracle.lock().await;
     oracle.set_whole_past(whole_past);
-    assert_eq!(written.is_ok(), oracle.accept(op), "{op:?} was answered {written:?}");
+    oracle.set_time(now);
+    assert_eq!(accepted, oracle.accept(op), "{op:?}");
 }
 
 fn simulate(stores: &Stores, steps: &[Step]) {

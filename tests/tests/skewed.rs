@@ -92,9 +92,8 @@ impl Town {
         name_feeds(&*stores.archive).await.unwrap();
         let world = World::new(1, scale.readers);
         let numbers = stores.archive.intern(&world.names).await.unwrap();
-        let feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL));
-        let rules = Arc::new(Rules::new(feeds));
-        let node = Arc::new(Node { rules, world, numbers });
+        let feeds = || Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL);
+        let node = Arc::new(Node::new(Arc::new(Rules::new(Arc::new(feeds()))), feeds(), world, numbers));
         let mut oracle = Oracle::new(BACKFILL);
         oracle.set_whole_past(policy.whole_past);
         Self {
@@ -113,7 +112,7 @@ impl Town {
         let publisher = Publisher::new(self.stores.archive.clone(), self.stores.jobs.clone());
         let mut written = vec![];
         for batch in ops.chunks(BATCH) {
-            let writes = batch.iter().map(|op| self.node.world.write(op)).collect();
+            let writes = batch.iter().map(|op| self.node.world.write(op).unwrap()).collect();
             for (op, answer) in batch.iter().zip(publisher.write(writes, NOW).await.unwrap()) {
                 assert_eq!(answer.is_ok(), self.oracle.accept(op), "{op:?} was answered {answer:?}");
                 written.extend(answer);

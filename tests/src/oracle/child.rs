@@ -20,8 +20,8 @@ use async_trait::async_trait;
 use feedgate_common::{DisplayKey, Millis, Position};
 use serde::{Deserialize, Serialize};
 
-use super::device::{Changes, Page, Serves};
-use super::history::{Inbox, Op};
+use super::device::{Changes, Line, Look, Page, Serves};
+use super::history::{Inbox, Op, User};
 
 /// What a child is asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,7 +31,9 @@ pub enum Ask {
     /// To answer as [`Serves::changes`] does.
     Changes(Inbox, Position, usize),
     /// To answer as [`Serves::page`] does.
-    Page(Inbox, Option<DisplayKey>, usize),
+    Page(Inbox, Option<DisplayKey>, usize, Look),
+    /// To answer as [`Serves::lines`] does.
+    Lines(User),
     /// To drop an inbox.
     Sleep(Inbox),
     /// To answer when nothing is outstanding and the node has heard of everything.
@@ -47,6 +49,8 @@ pub enum Answer {
     Changes(Changes),
     /// The answer to [`Ask::Page`].
     Page(Page),
+    /// The answer to [`Ask::Lines`].
+    Lines(Vec<Line>),
     /// The work that [`Ask::Sleep`] or [`Ask::Settle`] asked for is done.
     Done,
 }
@@ -176,10 +180,17 @@ impl Serves for Survivor {
         }
     }
 
-    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page {
-        match self.ask(&Ask::Page(inbox, before, limit)).0 {
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page {
+        match self.ask(&Ask::Page(inbox, before, limit, look)).0 {
             Answer::Page(page) => page,
             other => unreachable!("a page was answered {other:?}"),
+        }
+    }
+
+    async fn lines(&self, user: User) -> Vec<Line> {
+        match self.ask(&Ask::Lines(user)).0 {
+            Answer::Lines(lines) => lines,
+            other => unreachable!("lines were answered {other:?}"),
         }
     }
 }

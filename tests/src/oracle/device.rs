@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use feedgate_common::{DisplayKey, Epoch, Op, Position};
+use feedgate_common::{DisplayKey, Epoch, Millis, Op, Position};
 use serde::{Deserialize, Serialize};
 
-use super::history::{Inbox, Item};
+use super::history::{Inbox, Item, RANKED, User};
 
 /// An item as a page shows it. Greater stands higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,6 +17,19 @@ pub struct Shown {
     pub item: Item,
     /// The version of the item: 1, and one more for each edit.
     pub version: u32,
+}
+
+/// A notification of reactions to one item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// The item that they have reacted to.
+    pub item: Item,
+    /// The last users who have reacted, the newest first.
+    pub actors: Vec<User>,
+    /// How many have reacted.
+    pub count: u64,
+    /// When the last one joined, in Unix ms. It decides where the line stands, and whether it was seen.
+    pub at: Millis,
 }
 
 /// A change as a device is told of it.
@@ -51,16 +64,30 @@ pub enum Changes {
 /// one begins; and the position that was read before it.
 pub type Page = (Vec<(Shown, DisplayKey, u32, bool)>, Option<DisplayKey>, Position);
 
+/// How a page is looked at. It makes a difference for rankings alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Look {
+    /// As it is shown to the reader, who may not see all that is ranked.
+    Shown,
+    /// As the log tells it: with all items that are ranked and live.
+    Logged,
+}
+
 /// A server of devices: the product behind any interface.
 #[async_trait]
 pub trait Serves: Send + Sync {
     /// At most `limit` changes after `after`.
     async fn changes(&self, inbox: Inbox, after: Position, limit: usize) -> Changes;
     /// At most `limit` items below `before`.
-    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page;
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page;
+    /// The notifications on a page, newest first.
+    async fn lines(&self, user: User) -> Vec<Line>;
 }
 
 /// A device that shows one feed, and checks every answer that it gets.
+///
+/// It is told of a ranking what the log says. A reader may not see all of that, and is not told when this changes: so
+/// what is shown depends on when it was read, and the log does not.
 #[derive(Debug, Default)]
 pub struct Device {
     position: Option<Position>,
@@ -129,7 +156,7 @@ impl Device {
     /// Loads what a follow has left to pages. False if the log was built anew meanwhile: then the next read says so.
     async fn load_missing(&mut self, server: &dyn Serves, inbox: Inbox, limit: usize) -> bool {
         while let Some(missing) = self.missing {
-            let (items, next, position) = server.page(inbox, missing.just_above(), limit).await;
+            let (items, next, position) = server.page(inbox, missing.just_above(), limit, Look::Logged).await;
             if Some(position.epoch) != self.position.map(|position| position.epoch) {
                 return false;
             }
@@ -151,7 +178,7 @@ impl Device {
         let mut fresh = Self::default();
         let mut before = None;
         loop {
-            let (items, next, position) = server.page(inbox, before, limit).await;
+            let (items, next, position) = server.page(inbox, before, limit, Look::Logged).await;
             fresh.position.get_or_insert(position);
             fresh.keep(&items);
             before = next;
@@ -166,12 +193,14 @@ impl Device {
 /// Walks over all pages, as one who scrolls does.
 ///
 /// # Panics
-/// If an item stands where it must not (I7), or a page is short and not the last (I8).
+/// If an item stands where it must not (I7), a page is short and not the last (I8), or what is ranked is not addressed to
+/// the reader, so that a `forget` would take it away (S11).
 pub async fn walk(server: &dyn Serves, inbox: Inbox, limit: usize) -> Vec<Shown> {
     let mut walked: Vec<Shown> = vec![];
     let mut before = None;
     loop {
-        let (items, next, _) = server.page(inbox, before, limit).await;
+        let (items, next, _) = server.page(inbox, before, limit, Look::Shown).await;
+        assert!(inbox.1 != RANKED || items.iter().all(|(.., direct)| *direct), "S11: {items:?} are not addressed");
         assert!(items.len() <= limit && (next.is_none() || items.len() == limit), "I8: {items:?} and then {next:?}");
         walked.extend(items.into_iter().map(|(shown, ..)| shown));
         let places: Vec<_> = walked.iter().map(|shown| (shown.rank, shown.item)).collect();

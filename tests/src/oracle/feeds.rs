@@ -20,6 +20,21 @@
 //! unfollowed or shielded an author whom everyone follows, follows the author since everyone does, without any
 //! backfill.
 //!
+//! A ranked feed holds what a recommender gave last, each item with the rank of the ranking, as long as the item lives.
+//! It shows of that what a repost would show to the reader now:
+//! - an item for the followers, if no shield is up between the reader and its author, and the author is not private or
+//!   the reader follows the author,
+//! - an item that is narrowed to an audience, if the reader is in it and sees the author,
+//! - an item that was addressed to the reader, if no block is up,
+//! - what is the reader's own.
+//!
+//! The author of an item is told of reactions to it, but not of its own ones, nor while a shield stands between the two
+//! that keeps what the other does from the author. Reactions to one item that are told are one line until the author has
+//! seen it; then the next one begins another line. A reaction that is taken back leaves a line that was not seen, and
+//! stays in one that was; given again, it is not told a second time while a line has it. A line that nobody is left in is
+//! gone. When an item is deleted, nobody can react to it any more, and its lines stay. To see is to see all notifications
+//! that there are: what a device has seen of less depends on what was delivered to it.
+//!
 //! The oracle has no route, no inbox and no number but the count of what was accepted. So it cannot be wrong in the way
 //! in which the product may be wrong.
 //!
@@ -27,14 +42,18 @@
 //! only one that calls no rule of the product while the order of all writes is known. So a wrong rule of `feedgate_common`
 //! is found here, and the answer is one feed, not a range of feeds.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use feedgate_common::FeedId;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
+use feedgate_common::{FeedId, Millis};
 
-use super::Shown;
-use super::history::{Inbox, Item, Op, User};
+use super::history::{Inbox, Item, Op, RANKED, User};
+use super::{Line, Look, Shown};
+
+/// How many of its actors a line names.
+const ACTORS: usize = 3;
 
 /// The how-manieth thing that was accepted.
 type Moment = u64;
@@ -47,6 +66,8 @@ struct Post {
     version: u32,
     /// Who is in its audience, if it is narrowed.
     only: Option<BTreeSet<User>>,
+    /// Whether it was addressed to readers.
+    direct: bool,
     lives: bool,
 }
 
@@ -88,12 +109,26 @@ impl Edge {
     }
 }
 
+/// The reactions to one item of which its author is told together.
+#[derive(Debug)]
+struct Told {
+    item: Item,
+    /// Who has reacted, the newest last.
+    actors: Vec<User>,
+    /// When the last of them joined.
+    joined: Moment,
+    /// The time of that.
+    at: Millis,
+    seen: bool,
+}
+
 /// The history of what was accepted, and each feed that follows from it.
 #[derive(Debug)]
 pub struct Oracle {
     backfill: usize,
     whole_past: bool,
     now: Moment,
+    time: Millis,
     posts: HashMap<Item, Post>,
     /// Each author's to the followers, in the order they were accepted.
     published: HashMap<User, Vec<Stand>>,
@@ -105,6 +140,12 @@ pub struct Oracle {
     everyones: HashMap<User, Moment>,
     /// The authors who are private.
     privates: BTreeSet<User>,
+    /// The rank of each item in the ranking of each reader.
+    rankings: HashMap<User, BTreeMap<Item, i64>>,
+    /// Who has reacted to which item.
+    reactions: BTreeSet<(Item, User)>,
+    /// What each author is told of reactions.
+    told: HashMap<User, Vec<Told>>,
 }
 
 impl Oracle {
@@ -114,18 +155,27 @@ impl Oracle {
             backfill,
             whole_past: false,
             now: 0,
+            time: 0,
             posts: HashMap::new(),
             published: HashMap::new(),
             addressed: HashMap::new(),
             edges: HashMap::new(),
             everyones: HashMap::new(),
             privates: BTreeSet::new(),
+            rankings: HashMap::new(),
+            reactions: BTreeSet::new(),
+            told: HashMap::new(),
         }
     }
 
     /// From now on a follow that begins shows the whole past, or not.
     pub fn set_whole_past(&mut self, whole_past: bool) {
         self.whole_past = whole_past;
+    }
+
+    /// What is asked for from now on is accepted at this time.
+    pub fn set_time(&mut self, time: Millis) {
+        self.time = time;
     }
 
     /// Takes in what is asked for next. False: it is to be refused, and changes nothing.
@@ -141,9 +191,10 @@ impl Oracle {
                     return false;
                 }
                 let only = narrowed.then(|| to.iter().copied().collect());
-                let post = Post { author: *author, feed: *feed, rank: *rank, version: 1, only, lives: true };
+                let direct = !to.is_empty() && !narrowed;
+                let post = Post { author: *author, feed: *feed, rank: *rank, version: 1, only, direct, lives: true };
                 self.posts.insert(*item, post);
-                if to.is_empty() || *narrowed {
+                if !direct {
                     let stand = Stand { item: *item, since: now, until: None };
                     self.published.entry(*author).or_default().push(stand);
                     return true;
@@ -240,11 +291,61 @@ impl Oracle {
                 true
             }
             Op::Classify(author, _) => !self.everyones.contains_key(author),
+            Op::Rank(reader, ranking) => {
+                let lives = |item| self.posts.get(item).is_some_and(|post| post.lives);
+                let all_live = ranking.iter().all(|(item, _)| lives(item));
+                if all_live {
+                    self.rankings.insert(*reader, ranking.iter().copied().collect());
+                }
+                all_live
+            }
+            Op::React { user, item, on, .. } => match self.posts.get(item) {
+                Some(Post { author, lives: true, .. }) => {
+                    let author = *author;
+                    match on {
+                        true if self.reactions.insert((*item, *user)) => self.join(author, *item, *user),
+                        false if self.reactions.remove(&(*item, *user)) => self.part(author, *item, *user),
+                        _ => {}
+                    }
+                    true
+                }
+                _ => false,
+            },
+            Op::See(user) => {
+                self.told.get_mut(user).into_iter().flatten().for_each(|line| line.seen = true);
+                true
+            }
         }
     }
 
-    /// What this feed of the reader holds now, newest first.
-    pub fn feed(&self, (reader, feed): Inbox) -> Vec<Shown> {
+    /// The notifications of a user, newest first.
+    pub fn lines(&self, user: User) -> Vec<Line> {
+        let mut told: Vec<&Told> = self.told.get(&user).into_iter().flatten().collect();
+        told.sort_unstable_by_key(|line| Reverse(line.joined));
+        let line = |told: &Told| Line {
+            item: told.item,
+            actors: told.actors.iter().rev().take(ACTORS).copied().collect(),
+            count: told.actors.len() as u64,
+            at: told.at,
+        };
+        told.into_iter().map(line).collect()
+    }
+
+    /// What a device shows that takes in the log of this feed, newest first: what the reader is [shown](Self::feed), and of
+    /// a ranking also what lives and is not shown to the reader now.
+    pub fn logged(&self, inbox: Inbox) -> Vec<Shown> {
+        self.looked_at(inbox, Look::Logged)
+    }
+
+    /// What this feed of the reader shows now, newest first.
+    pub fn feed(&self, inbox: Inbox) -> Vec<Shown> {
+        self.looked_at(inbox, Look::Shown)
+    }
+
+    fn looked_at(&self, (reader, feed): Inbox, look: Look) -> Vec<Shown> {
+        if feed == RANKED {
+            return self.ranking(reader, look);
+        }
         let of_feed = |item: &Item| self.posts[item].feed == feed;
         let addressed = self.addressed.get(&reader).into_iter().flatten().copied();
         let mut items: Vec<Item> = addressed.filter(of_feed).collect();
@@ -270,6 +371,58 @@ impl Oracle {
         }
         shown.sort_unstable_by(|a, b| b.cmp(a));
         shown
+    }
+
+    /// Tells an author that a user has reacted.
+    fn join(&mut self, author: User, item: Item, user: User) {
+        if author == user || !self.edge(author, user).shields.is_empty() {
+            return;
+        }
+        let told = self.told.entry(author).or_default();
+        if told.iter().any(|line| line.item == item && line.actors.contains(&user)) {
+            return;
+        }
+        match told.iter_mut().find(|line| line.item == item && !line.seen) {
+            Some(line) => {
+                line.actors.push(user);
+                (line.joined, line.at) = (self.now, self.time);
+            }
+            None => told.push(Told { item, actors: vec![user], joined: self.now, at: self.time, seen: false }),
+        }
+    }
+
+    /// A user has taken a reaction back.
+    fn part(&mut self, author: User, item: Item, user: User) {
+        let told = self.told.entry(author).or_default();
+        let of_item = told.iter_mut().filter(|line| line.item == item && !line.seen);
+        of_item.for_each(|line| line.actors.retain(|actor| *actor != user));
+        told.retain(|line| !line.actors.is_empty());
+    }
+
+    fn ranking(&self, reader: User, look: Look) -> Vec<Shown> {
+        let mut shown: Vec<Shown> = vec![];
+        for (&item, &rank) in self.rankings.get(&reader).into_iter().flatten() {
+            let post = &self.posts[&item];
+            if post.lives && (look == Look::Logged || self.may_see(reader, item, post)) {
+                shown.push(Shown { rank, item, version: post.version });
+            }
+        }
+        shown.sort_unstable_by(|a, b| b.cmp(a));
+        shown
+    }
+
+    /// Whether a reader may see an item that neither a follow nor a door has to bring.
+    fn may_see(&self, reader: User, item: Item, post: &Post) -> bool {
+        let edge = self.edge(reader, post.author);
+        if post.author == reader {
+            true
+        } else if post.direct {
+            self.addressed.get(&reader).is_some_and(|items| items.contains(&item)) && !edge.blocks()
+        } else if let Some(only) = &post.only {
+            only.contains(&reader) && edge.sees()
+        } else {
+            edge.shields.is_empty() && (edge.follows || !self.privates.contains(&post.author))
+        }
     }
 
     /// Lets a post leave its place in the outbox. Gives that outbox; `None` if the post is addressed to readers.
@@ -428,6 +581,117 @@ mod tests {
         assert!(feed_after(&[&ops[..], std::slice::from_ref(&unfollow)].concat()).is_empty());
         let again = [&ops[..], &[unfollow, follow]].concat();
         assert_eq!(feed_after(&again), [3], "a follow brings the newest two, and one of them is for the reader");
+    }
+
+    /// The ranking of REA, shown and as the log tells it.
+    fn ranking_after(oracle: &mut Oracle, ops: &[Op]) -> [Vec<Item>; 2] {
+        ops.iter().for_each(|op| assert!(oracle.accept(op), "{op:?}"));
+        let items = |shown: Vec<Shown>| shown.iter().map(|shown| shown.item).collect();
+        [oracle.feed((REA, RANKED)), oracle.logged((REA, RANKED))].map(items)
+    }
+
+    #[test]
+    fn a_ranking_is_what_was_given_last_of_what_lives() {
+        let mut oracle = Oracle::new(2);
+        let rank = |ranks: &[(Item, i64)]| Op::Rank(REA, ranks.to_vec());
+        let ops = [post(1), post(2), post(3), rank(&[(1, 5), (2, 9)]), Op::Move(2, 1), Op::Edit(1)];
+        assert_eq!(ranking_after(&mut oracle, &ops), [[2, 1], [2, 1]], "a rank of its own changes no ranking");
+        let shown = |rank, item, version| Shown { rank, item, version };
+        assert_eq!(oracle.feed((REA, RANKED)), [shown(9, 2, 2), shown(5, 1, 2)]);
+        assert_eq!(ranking_after(&mut oracle, &[rank(&[(1, 5), (3, 5)])]), [[3, 1], [3, 1]], "the item decides of two");
+        assert_eq!(ranking_after(&mut oracle, &[Op::Delete(1)]), [[3], [3]]);
+        assert!(!oracle.accept(&rank(&[(2, 1), (1, 5)])), "one that does not live refuses all");
+        assert!(!oracle.accept(&rank(&[(7, 1)])), "and so does one that is not known");
+        assert_eq!(ranking_after(&mut oracle, &[]), [[3], [3]]);
+        assert!(feed_after(&ops).is_empty(), "a ranking is a feed of its own");
+        assert_eq!(ranking_after(&mut oracle, &[rank(&[])]), [[0; 0], [0; 0]]);
+    }
+
+    #[test]
+    fn a_ranking_shows_what_a_repost_would() {
+        let to = |item, narrowed| Op::Publish {
+            author: ANN,
+            item,
+            feed: FeedId::MAIN,
+            rank: 0,
+            to: if item % 2 == 0 { vec![5] } else { vec![REA] },
+            narrowed,
+        };
+        let mut oracle = Oracle::new(2);
+        let own = Op::Publish { author: REA, item: 8, feed: FeedId::MAIN, rank: 0, to: vec![5], narrowed: false };
+        let mut ops = vec![post(1), to(2, false), to(3, false), to(4, true), to(5, true), own];
+        ops.push(Op::Rank(REA, [1, 2, 3, 4, 5, 8].map(|item| (item, 0)).to_vec()));
+        let all = vec![8, 5, 4, 3, 2, 1];
+        let mut shown = |ops: &[Op]| {
+            let [shown, logged] = ranking_after(&mut oracle, ops);
+            assert_eq!(logged, all, "who may see what changes nothing of the ranking");
+            shown
+        };
+        let shield = |shield, up| Op::Shield(REA, ANN, shield, up);
+        assert_eq!(shown(&ops), [8, 3, 1], "who does not follow is in no audience");
+        assert_eq!(shown(&[Op::Follow(REA, ANN)]), [8, 5, 3, 1]);
+        assert_eq!(shown(&[shield(Shield::Mute, true)]), [8, 3], "what is addressed passes a mute");
+        assert_eq!(shown(&[shield(Shield::Mute, false), Op::Private(ANN, true)]), [8, 5, 3, 1]);
+        assert_eq!(shown(&[Op::Unfollow(REA, ANN)]), [8, 3], "of a private author, to followers");
+        assert_eq!(shown(&[Op::Follow(REA, ANN)]), [8, 3], "a request is no follow");
+        assert_eq!(shown(&[Op::Private(ANN, false), shield(Shield::Block, true)]), [8]);
+        assert_eq!(shown(&[shield(Shield::Block, false)]), [8, 3, 1]);
+        assert_eq!(shown(&[Op::Classify(ANN, Class::Everyone)]), [8, 3, 1], "but not who has unfollowed");
+        let ranked = [to(5, true), Op::Rank(REA, vec![(5, 0)]), Op::Classify(ANN, Class::Everyone)];
+        assert_eq!(ranking_after(&mut Oracle::new(2), &ranked), [[5], [5]], "everyone follows, the reader too");
+    }
+
+    fn react(item: Item, user: User, on: bool) -> Op {
+        Op::React { user, item, author: ANN, on }
+    }
+
+    /// The lines of ANN, each as its item, its actors and its count.
+    fn lines_after(oracle: &mut Oracle, ops: &[Op]) -> Vec<(Item, Vec<User>, u64)> {
+        ops.iter().for_each(|op| assert!(oracle.accept(op), "{op:?}"));
+        oracle.lines(ANN).into_iter().map(|line| (line.item, line.actors, line.count)).collect()
+    }
+
+    #[test]
+    fn reactions_to_one_item_are_one_line_until_it_is_seen() {
+        let mut oracle = Oracle::new(2);
+        let ops: Vec<Op> =
+            [post(1), post(2)].into_iter().chain([1, 2, 3, 4].map(|user| react(1, user, true))).collect();
+        assert_eq!(lines_after(&mut oracle, &ops), [(1, vec![4, 3, 2], 4)]);
+        let other = [react(2, 1, true), react(2, 1, true), react(1, ANN, true)];
+        assert_eq!(lines_after(&mut oracle, &other), [(2, vec![1], 1), (1, vec![4, 3, 2], 4)]);
+        assert_eq!(lines_after(&mut oracle, &[react(1, 5, true)])[0], (1, vec![5, 4, 3], 5), "it comes to the top");
+        let seen = [Op::See(ANN), react(1, 6, true), react(2, 6, true), react(1, 6, false)];
+        let left = [(2, vec![6], 1), (1, vec![5, 4, 3], 5), (2, vec![1], 1)];
+        assert_eq!(lines_after(&mut oracle, &seen), left, "what was seen is closed, and what is empty is gone");
+        let again = [react(1, 5, false), react(1, 5, true)];
+        assert_eq!(lines_after(&mut oracle, &again), left, "what was seen stays, and is told once");
+    }
+
+    #[test]
+    fn who_takes_a_reaction_back_leaves_the_line_where_it_is() {
+        let mut oracle = Oracle::new(2);
+        let ops = [post(1), post(2), react(1, 1, true), react(1, 2, true), react(2, 1, true)];
+        assert_eq!(lines_after(&mut oracle, &ops), [(2, vec![1], 1), (1, vec![2, 1], 2)]);
+        assert_eq!(lines_after(&mut oracle, &[react(1, 2, false)]), [(2, vec![1], 1), (1, vec![1], 1)]);
+        assert_eq!(lines_after(&mut oracle, &[react(1, 2, true)]), [(1, vec![2, 1], 2), (2, vec![1], 1)]);
+        assert_eq!(lines_after(&mut oracle, &[Op::Delete(1)]), [(1, vec![2, 1], 2), (2, vec![1], 1)]);
+        assert!(!oracle.accept(&react(1, 2, false)) && !oracle.accept(&react(1, 3, true)), "it does not live");
+    }
+
+    #[test]
+    fn no_reaction_is_told_through_a_shield() {
+        for (user, other, shield) in [(ANN, 1, Shield::Mute), (1, ANN, Shield::Hide), (1, ANN, Shield::Block)] {
+            let mut oracle = Oracle::new(2);
+            let up = |up| Op::Shield(user, other, shield, up);
+            let ops = [post(1), up(true), react(1, 1, true), up(false), react(1, 1, true)];
+            assert_eq!(lines_after(&mut oracle, &ops), [], "{shield:?}: what was not told is not told later");
+            let again = [react(1, 1, false), react(1, 1, true), up(true)];
+            assert_eq!(lines_after(&mut oracle, &again), [(1, vec![1], 1)], "{shield:?}: what is told stays");
+            assert_eq!(lines_after(&mut oracle, &[react(1, 1, false)]), [], "{shield:?}: and goes with its reaction");
+        }
+        let mut oracle = Oracle::new(2);
+        let other_way = [post(1), Op::Shield(1, ANN, Shield::Mute, true), react(1, 1, true)];
+        assert_eq!(lines_after(&mut oracle, &other_way), [(1, vec![1], 1)], "who mutes an author may react");
     }
 
     #[test]

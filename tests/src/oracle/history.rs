@@ -1,12 +1,12 @@
-//! The operations that a backend asks for. Only these are common to the oracle and the server under test.
+//! The operations that a backend or a device asks for. Only these are common to the oracle and the server under test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use feedgate_common::archive::{Answer, Audience, Publish, Write};
 use feedgate_common::audience::Narrowed;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Body, FeedId, ItemId, Millis, UserId};
+use feedgate_common::{Body, DisplayKey, FeedId, ItemId, Millis, UserId};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
@@ -58,10 +58,26 @@ pub enum Op {
     Private(User, bool),
     /// An author accepts the request of a reader: (author, reader).
     Accept(User, User),
+    /// A recommender replaces the ranking of a reader by these items, each once, with their ranks.
+    Rank(User, Vec<(Item, i64)>),
+    /// A user reacts to an item, or takes that back; always by the same kind of reaction.
+    React {
+        /// The user who reacts.
+        user: User,
+        /// The item to which the user reacts.
+        item: Item,
+        /// The author of the item, who is told of it.
+        author: User,
+        /// Whether the reaction is given, or taken back.
+        on: bool,
+    },
+    /// A user sees all notifications that there are.
+    See(User),
 }
 
 impl Op {
-    /// What another operation would have to be ordered with: items, and pairs of users. `None`: everything.
+    /// What another operation would have to be ordered with: items, pairs of users, authors, readers with a ranking, and
+    /// users with notifications. `None`: everything.
     ///
     /// Only where a follow brings everything from before it: else it is to be ordered with what is published.
     pub fn touches(&self) -> Option<Vec<(u64, u64)>> {
@@ -79,6 +95,14 @@ impl Op {
             Self::OwnPosts(author, _) => vec![pair(*author, *author)],
             Self::Classify(_, Class::Everyone) | Self::Private(..) => return None,
             Self::Classify(author, _) => vec![(*author as u64, u64::MAX - 1)],
+            Self::Rank(reader, ranking) => {
+                let items = ranking.iter().map(|(ranked, _)| item(*ranked));
+                items.chain([(*reader as u64, u64::MAX - 2)]).collect()
+            }
+            Self::React { user, item: reacted, author, .. } => {
+                vec![item(*reacted), pair(*user, *author), (*author as u64, u64::MAX - 3)]
+            }
+            Self::See(user) => vec![(*user as u64, u64::MAX - 3)],
         })
     }
 }
@@ -109,7 +133,8 @@ impl World {
 
     /// The item of an id.
     pub fn item(&self, id: ItemId) -> Item {
-        id.0 - self.first_item
+        // An item that Feedgate has made has an id of its own choice.
+        id.0.wrapping_sub(self.first_item)
     }
 
     /// The user of a name.
@@ -120,14 +145,19 @@ impl World {
         self.names.iter().position(|known| known == name).expect("a user of this world")
     }
 
-    /// What the Archive is asked.
+    /// The places of a ranking.
+    pub fn places(&self, ranking: &[(Item, i64)]) -> Vec<DisplayKey> {
+        ranking.iter().map(|&(item, rank)| DisplayKey { rank, item: self.id(item) }).collect()
+    }
+
+    /// The write that the Archive is asked for; `None` if the operation is no write, but a call of its own.
     ///
     /// # Panics
     /// If a user is none of this world.
-    pub fn write(&self, op: &Op) -> Write {
+    pub fn write(&self, op: &Op) -> Option<Write> {
         let name = |user: &User| self.names[*user].clone();
         let body = |text: &str| Body::parse(format!("{text:?}")).expect("a body");
-        match op {
+        Some(match op {
             Op::Publish { author, item, feed, rank, to, narrowed } => Write::Publish(Publish {
                 id: Some(self.id(*item)),
                 feed: *feed,
@@ -161,7 +191,8 @@ impl World {
             Op::Accept(author, reader) => {
                 Write::Answer { reader: name(reader), author: name(author), answer: Answer::Accept }
             }
-        }
+            Op::Rank(..) | Op::React { .. } | Op::See(_) => return None,
+        })
     }
 }
 
@@ -177,12 +208,36 @@ pub const AUTHORS: usize = 3;
 /// The feeds that items go to; each but the first has a [name](super::name_feeds).
 pub const FEEDS: [FeedId; 2] = [FeedId::MAIN, FeedId(1)];
 
-/// Every inbox of so many users.
+/// The feed that holds rankings. It has a [name](super::name_rankings), and no item goes there.
+pub const RANKED: FeedId = FeedId(2);
+
+/// The users with a ranking: one who publishes, and one who rarely decides anything about an author.
+const RANKED_READERS: [User; 2] = [0, USERS - 1];
+
+/// The feed of the notifications of reactions. It has a [name](super::name_notes), and no item is published to it.
+pub const NOTES: FeedId = FeedId(3);
+
+/// Every inbox of so many users, without rankings and notifications.
 pub fn all_inboxes(users: usize) -> impl Iterator<Item = Inbox> {
     (0..users).flat_map(|user| FEEDS.map(|feed| (user, feed)))
 }
 
-/// Picks one of the feeds at random.
+/// Every inbox of a random world.
+pub fn whole_world() -> impl Iterator<Item = Inbox> {
+    let notes = (0..AUTHORS).map(|author| (author, NOTES));
+    all_inboxes(USERS).chain(RANKED_READERS.map(|reader| (reader, RANKED))).chain(notes)
+}
+
+/// Picks an inbox at random: one of the user's, or one of rankings or notifications.
+pub fn some_inbox(rng: &mut SmallRng, user: User) -> Inbox {
+    match rng.random_range(0..20) {
+        0..3 => (RANKED_READERS[rng.random_range(0..RANKED_READERS.len())], RANKED),
+        3..6 => (rng.random_range(0..AUTHORS), NOTES),
+        _ => (user, some_feed(rng)),
+    }
+}
+
+/// Picks one of the feeds that items go to at random.
 pub fn some_feed(rng: &mut SmallRng) -> FeedId {
     FEEDS[rng.random_range(0..FEEDS.len())]
 }
@@ -204,12 +259,22 @@ pub struct Imagined {
     /// How many of them, the first, publish.
     pub authors: usize,
     items: BTreeSet<Item>,
+    /// Those of which no delete was made up, each with its author.
+    living: BTreeMap<Item, User>,
+    /// How likely an operation is one of rankings and reactions, drawn for each history.
+    beside: Option<f64>,
 }
+
+/// How many of the items that live are ranked: so few that rankings have most of them in common.
+const RANKED_ITEMS: usize = 6;
+
+/// How many of the items that live get reactions, nearly always.
+const REACTED_ITEMS: usize = 2;
 
 impl Imagined {
     /// An empty history, of so many users.
     pub fn new(users: usize, authors: usize) -> Self {
-        Self { users, authors, items: BTreeSet::new() }
+        Self { users, authors, items: BTreeSet::new(), living: BTreeMap::new(), beside: None }
     }
 
     /// What might happen next.
@@ -218,6 +283,10 @@ impl Imagined {
         let author = if rng.random_bool(0.6) { 0 } else { rng.random_range(0..self.authors) };
         let users = if rng.random_bool(0.6) { 2 } else { self.users };
         let user = rng.random_range(0..users);
+        let beside = *self.beside.get_or_insert_with(|| [0.05, 0.3, 0.8][rng.random_range(0..3)]);
+        if rng.random_bool(beside) {
+            return self.beside(rng, author);
+        }
         match rng.random_range(0..100) {
             0..22 => Op::Follow(user, author),
             22..37 => Op::Unfollow(user, author),
@@ -225,7 +294,10 @@ impl Imagined {
             39..42 => self.shield(rng, user, author),
             42..44 => self.shield(rng, author, user),
             44..50 => Op::Classify(author, class(rng)),
-            50..58 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Delete),
+            50..58 => self.some_item(rng).map_or(Op::Follow(user, author), |item| {
+                self.living.remove(&item);
+                Op::Delete(item)
+            }),
             58..60 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Edit),
             60..65 => self.some_item(rng).map_or(Op::Follow(user, author), |item| Op::Move(item, rank(rng))),
             65..70 => {
@@ -247,10 +319,41 @@ impl Imagined {
         let item = loop {
             let item = rng.random_range(1..1 << 20);
             if self.items.insert(item) {
+                self.living.insert(item, author);
                 break item;
             }
         };
         Op::Publish { author, item, feed: some_feed(rng), rank: rank(rng), to, narrowed }
+    }
+
+    /// What stands beside the feeds of follows: rankings, reactions, and the shields that they meet.
+    fn beside(&mut self, rng: &mut SmallRng, author: User) -> Op {
+        let reader = RANKED_READERS[rng.random_range(0..RANKED_READERS.len())];
+        match rng.random_range(0..20) {
+            _ if self.living.len() < REACTED_ITEMS => self.publish(rng, author, vec![], false),
+            0..7 => Op::Rank(reader, self.ranking(rng)),
+            7..16 => self.reaction(rng).unwrap_or(Op::See(author)),
+            16..18 => Op::See(author),
+            18 => self.shield(rng, author, reader),
+            _ => self.shield(rng, reader, author),
+        }
+    }
+
+    fn ranking(&self, rng: &mut SmallRng) -> Vec<(Item, i64)> {
+        let mut ranking: Vec<_> = self.living.keys().take(RANKED_ITEMS).map(|item| (*item, rank(rng))).collect();
+        ranking.retain(|_| rng.random_bool(0.6));
+        // An item that was deleted refuses the whole.
+        if let Some(item) = self.some_item(rng).filter(|item| rng.random_bool(0.1) && !self.living.contains_key(item)) {
+            ranking.push((item, rank(rng)));
+        }
+        ranking
+    }
+
+    fn reaction(&self, rng: &mut SmallRng) -> Option<Op> {
+        let among = if rng.random_bool(0.9) { REACTED_ITEMS } else { self.living.len().max(1) };
+        let (&item, &author) = self.living.iter().nth(rng.random_range(0..among))?;
+        let users = if rng.random_bool(0.6) { 1..3 } else { 0..self.users };
+        Some(Op::React { user: rng.random_range(users), item, author, on: rng.random_bool(0.7) })
     }
 
     fn shield(&self, rng: &mut SmallRng, user: User, other: User) -> Op {

@@ -1,19 +1,26 @@
 //! The real rules over real stores, as a worker and a gateway have them, for the users of one world.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::Event;
+use feedgate_common::around::Reaction;
 use feedgate_common::doorbell::{Heard, Listening};
 use feedgate_common::error::Result;
-use feedgate_common::feed::Changes as Logs;
+use feedgate_common::feed::{Change, Changes as Logs, Feeds, Pages, Publisher, Saw};
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::jobs::Job;
-use feedgate_common::{Archive, Bucket, DisplayKey, Doorbell, InboxKey, Millis, OutboxSeq, Position, UserNo};
+use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
+use feedgate_common::notify::{Rules as Tells, Way};
+use feedgate_common::{
+    Archive, Bucket, DisplayKey, Doorbell, InboxKey, ItemId, Millis, OutboxSeq, Position, UserId, UserNo,
+};
 use feedgate_timeline::fanout::{Left, Step};
+use serde::Deserialize;
 
-use super::device::{Changes, Page, Seen, Serves, Shown};
-use super::history::{FEEDS, Inbox, World};
+use super::device::{Changes, Line, Look, Page, Seen, Serves, Shown};
+use super::history::{FEEDS, Inbox, Item, NOTES, NOW, Op, RANKED, User, World};
 use crate::rules::Rules;
 
 /// The rules over the stores, as one node has them, for the users of one world.
@@ -24,9 +31,56 @@ pub struct Node {
     pub world: World,
     /// The number of each user in the stores.
     pub numbers: Vec<UserNo>,
+    /// The pages of a process whose settings do not say that a feed holds rankings.
+    logged: Pages,
 }
 
 impl Node {
+    /// The node of these rules, whose settings have the feed of [`rankings`]. `unranked` are feeds over the same stores
+    /// with no such settings.
+    pub fn new(rules: Arc<Rules>, unranked: Feeds, world: World, numbers: Vec<UserNo>) -> Self {
+        Self { rules, world, numbers, logged: Pages::new(Arc::new(Logs::new(Arc::new(unranked)))) }
+    }
+
+    /// Asks the Archive for an operation, and tells whether it was accepted. The publisher relays it, if there is one.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn accept(&self, op: &Op, publisher: Option<&Publisher>, now: Millis) -> Result<bool> {
+        let archive = self.rules.feeds.archive();
+        match (self.world.write(op), op) {
+            (Some(write), _) => {
+                let written = match publisher {
+                    Some(publisher) => publisher.write(vec![write], now).await?,
+                    None => archive.write(vec![write], now).await?,
+                };
+                Ok(written.iter().all(std::result::Result::is_ok))
+            }
+            (None, Op::Rank(reader, ranking)) => {
+                Ok(archive.rank(self.key((*reader, RANKED)), &self.world.places(ranking), now).await?.is_ok())
+            }
+            (None, Op::React { user, item, on, .. }) => {
+                let kind = "like".parse().expect("a kind of reaction");
+                let reaction = Reaction { item: self.world.id(*item), kind, user: self.numbers[*user], at: now };
+                Ok(archive.react_and_notify(&[reaction], *on).await?.answers.iter().all(std::result::Result::is_ok))
+            }
+            (None, Op::See(user)) => self.see(*user).await,
+            (None, other) => unreachable!("{other:?} is a write"),
+        }
+    }
+
+    /// Lets a user see all notifications that there are: they are delivered first.
+    async fn see(&self, user: User) -> Result<bool> {
+        let key = self.key((user, NOTES));
+        loop {
+            self.rules.fan_out.take_direct(key.reader).await?;
+            let head = self.rules.changes.head(key).await?;
+            if let Saw::More(_) | Saw::Nothing(_) = self.rules.pages.see(key, head).await? {
+                return Ok(true);
+            }
+        }
+    }
+
     /// The key of the inbox, with the number of its user.
     pub fn key(&self, (user, feed): Inbox) -> InboxKey {
         InboxKey { reader: self.numbers[user], feed }
@@ -65,11 +119,57 @@ pub async fn name_feeds(archive: &dyn Archive) -> Result<()> {
     Ok(())
 }
 
+/// Names [`RANKED`] in a store that has [named](name_feeds) the other feeds.
+///
+/// # Errors
+/// Those of the store.
+///
+/// # Panics
+/// If it has other names.
+pub async fn name_rankings(archive: &dyn Archive) -> Result<()> {
+    assert_eq!(archive.intern_feeds(&["picks".into()]).await?, [RANKED], "the second name of a store");
+    Ok(())
+}
+
+/// Names [`NOTES`] in a store that has [named](name_rankings) the other feeds, and lets the Archive tell users of
+/// reactions there, by lines. Each time that a store is opened.
+///
+/// # Errors
+/// Those of the store.
+///
+/// # Panics
+/// If it has other names.
+pub async fn name_notes(archive: &dyn Archive) -> Result<()> {
+    assert_eq!(archive.intern_feeds(&["notes".into()]).await?, [NOTES], "the third name of a store");
+    let way = Way { kind: "liked".into(), feed: NOTES, grouped: true };
+    archive.notify_by(Tells { reaction: Some(way), ..Tells::default() });
+    Ok(())
+}
+
+/// The settings by which [`RANKED`] holds rankings.
+///
+/// # Panics
+/// If they are not valid, which is a bug.
+pub fn rankings() -> NamedFeeds {
+    let feed = NamedFeed { id: RANKED, name: "picks".into(), kinds: vec![], ranked: true, cap: CAP_MAX, ttl: None };
+    NamedFeeds::new(vec![feed]).expect("a ranked feed")
+}
+
+/// Brings all edits and deletes to the rankings that hold the items, as a worker does.
+///
+/// # Errors
+/// Those of the store.
+pub async fn renew_all(archive: &dyn Archive, now: Millis) -> Result<()> {
+    while archive.renew_rankings(now, 100).await?.more {}
+    Ok(())
+}
+
 /// Works off what is outstanding as a worker would, until nothing is.
 ///
 /// # Errors
 /// Those of the stores.
 pub async fn work_off_all(rules: &Rules) -> Result<()> {
+    renew_all(&**rules.feeds.archive(), NOW).await?;
     loop {
         let outstanding = rules.feeds.archive().outstanding(None, Millis::MAX, 1000).await?;
         if outstanding.is_empty() {
@@ -130,7 +230,7 @@ impl Node {
         let seen = |numbered: &Numbered| Seen {
             seq: numbered.seq,
             op: numbered.entry.op,
-            item: numbered.entry.key.item.0.saturating_sub(self.world.first_item),
+            item: self.world.item(numbered.entry.key.item),
             place: numbered.entry.key,
             author: numbered.entry.author.0,
             direct: numbered.entry.is_direct(),
@@ -147,13 +247,64 @@ impl Node {
     ///
     /// # Errors
     /// Those of the stores.
-    pub async fn try_page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
-        let page = self.rules.pages.page(self.key(inbox), before, limit).await?;
+    pub async fn try_page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Result<Page> {
+        let logged = look == Look::Logged && inbox.1 == RANKED;
+        let pages = if logged { &self.logged } else { &self.rules.pages };
+        let page = pages.page(self.key(inbox), before, limit).await?;
         let items = page.items.iter().map(|item| {
             let shown = Shown { rank: item.rank, item: self.world.item(item.id), version: item.version };
-            (shown, item.key(), item.author_no.0, item.direct)
+            // The log addresses to its reader all that is ranked.
+            (shown, item.key(), item.author_no.0, item.direct || logged)
         });
         Ok((items.collect(), page.next, page.position))
+    }
+
+    /// [`Serves::lines`].
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn try_lines(&self, user: User) -> Result<Vec<Line>> {
+        #[derive(Deserialize)]
+        struct Told {
+            actor: UserId,
+            item: String,
+            actors: Vec<UserId>,
+            count: u64,
+        }
+        let page = self.rules.pages.page(self.key((user, NOTES)), None, 1000).await?;
+        let line = |item: &Arc<feedgate_common::Item>| {
+            let told: Told = serde_json::from_str(item.body.get()).expect("the body of a line");
+            assert!(
+                item.direct && item.author == told.actor && told.actors.first() == Some(&told.actor),
+                "S6: {item:?}"
+            );
+            Line {
+                item: self.world.item(ItemId(told.item.parse().expect("an id"))),
+                actors: told.actors.iter().map(|actor| self.world.user(actor)).collect(),
+                count: told.count,
+                at: item.published_at,
+            }
+        };
+        Ok(page.items.iter().map(line).collect())
+    }
+
+    /// What a device shows that takes in all that the log holds, told as the product tells it now: the items in no order.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn told_now(&self, inbox: Inbox) -> Result<BTreeSet<Item>> {
+        let (changes, key) = (&self.rules.changes, self.key(inbox));
+        let log = changes.log(key).await?;
+        let mut shown = BTreeMap::new();
+        for change in changes.hydrate(key, log.entries.iter().map(|numbered| &numbered.entry)).await? {
+            match change {
+                Change::Add { item } => _ = shown.insert(item.id, item),
+                Change::Update { .. } => {}
+                Change::Delete { item_id } => _ = shown.remove(&item_id),
+                Change::Forget { author, .. } => shown.retain(|_, item| item.direct || item.author != author),
+            }
+        }
+        Ok(shown.into_keys().map(|id| self.world.item(id)).collect())
     }
 }
 
@@ -163,7 +314,11 @@ impl Serves for Node {
         self.try_changes(inbox, after, limit).await.expect("a read")
     }
 
-    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page {
-        self.try_page(inbox, before, limit).await.expect("a page")
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page {
+        self.try_page(inbox, before, limit, look).await.expect("a page")
+    }
+
+    async fn lines(&self, user: User) -> Vec<Line> {
+        self.try_lines(user).await.expect("a page")
     }
 }

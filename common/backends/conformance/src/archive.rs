@@ -332,6 +332,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         audiences::s9_who_is_followed_by_everyone_narrows_nothing(open("everyones-audience").await).await;
         audiences::s9_a_narrowed_item_of_a_big_account_goes_to_its_audience(open("narrowed-big").await).await;
         audiences::s9_an_original_is_shown_to_followers_in_its_audience(open("originals-narrowed").await).await;
+        let archive = open("originals-everyones").await;
+        audiences::s9_an_original_is_shown_in_its_audience_to_who_follows_because_everyone_does(archive).await;
     })
     .await;
     Box::pin(async {

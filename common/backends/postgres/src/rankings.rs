@@ -63,13 +63,13 @@ ORDER BY d.rank DESC, d.item DESC";
 /// Which items stand in a ranking of the readers beside them, with the shields on the edges to their authors, whether
 /// these are on, and whether the authors are private.
 const RANKED: &str = "
-SELECT n.reader, n.item, coalesce(e.shields, 0::smallint), coalesce(e.is_on, false), a.private
+SELECT n.reader, n.item, coalesce(e.shields, 0::smallint), coalesce(e.is_on, a.everyone_since IS NOT NULL), a.private
 FROM unnest($1::integer[], $2::bigint[]) AS n(reader, item)
 CROSS JOIN LATERAL (
     SELECT author FROM direct
     WHERE item = n.item AND reader = n.reader AND ranked AND op = 1 AND NOT deleted LIMIT 1
 ) d
-CROSS JOIN LATERAL (SELECT private FROM authors WHERE author = d.author OFFSET 0) a
+CROSS JOIN LATERAL (SELECT private, everyone_since FROM authors WHERE author = d.author OFFSET 0) a
 LEFT JOIN LATERAL (SELECT shields, is_on FROM edges WHERE reader = n.reader AND author = d.author OFFSET 0) e ON true";
 
 const CHANGED: &str = "

@@ -16,7 +16,8 @@ use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
 use feedgate_postgres::{Options, PostgresArchive};
 use feedgate_redis::{Link, RedisInboxes, RedisSessions, Spans, Timeouts};
 use feedgate_tests::oracle::{
-    Changes, Inbox, NOW, Node, Op, PULL_ABOVE, Page, STEP_MAX, Serves, World, listens, name_feeds,
+    Changes, Inbox, Line, Look, NOW, Node, Op, PULL_ABOVE, Page, STEP_MAX, Serves, User, World, listens, name_feeds,
+    name_notes, name_rankings, rankings,
 };
 use feedgate_tests::rules::Rules;
 use feedgate_timeline::{FanOut, Settings, Worker};
@@ -81,6 +82,8 @@ impl Process {
         let archive: Arc<dyn Archive> =
             Arc::new(patient(|| PostgresArchive::connect(&engines.postgres, options)).await);
         patient(|| name_feeds(&*archive)).await;
+        patient(|| name_rankings(&*archive)).await;
+        patient(|| name_notes(&*archive)).await;
         let epochs: Arc<dyn Epochs> = archive.clone();
         let url = engines.redis.url();
         let link = patient(|| Link::connect(&url, Timeouts::default())).await;
@@ -90,7 +93,7 @@ impl Process {
         let bus = Bus::connect(&engines.nats.url()).await.unwrap();
         let jobs: Arc<dyn Jobs> = Arc::new(NatsJobs::open(bus.clone(), JobSettings::default()).await.unwrap());
         let doorbell: Arc<dyn Doorbell> = Arc::new(NatsDoorbell::open(bus, name, sessions));
-        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes, brings));
+        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes, brings).with_named(rankings()));
         let rules = Arc::new(Rules::by_steps(feeds.clone(), STEP_MAX));
         let listening = listens(&rules.changes, &*doorbell);
         let settings = Settings {
@@ -109,7 +112,9 @@ impl Process {
 
     /// This process as the users of a world meet it.
     pub(crate) fn node(&self, world: &World, numbers: &[UserNo]) -> Patient {
-        let node = Node { rules: self.rules.clone(), world: world.clone(), numbers: numbers.to_vec() };
+        let feeds = &self.rules.feeds;
+        let unranked = Feeds::new(feeds.archive().clone(), feeds.inboxes().clone(), feeds.backfill());
+        let node = Node::new(self.rules.clone(), unranked, world.clone(), numbers.to_vec());
         Patient { node, publisher: Publisher::new(self.archive.clone(), self.jobs.clone()) }
     }
 
@@ -132,7 +137,7 @@ impl Patient {
 
     /// Whether it was accepted.
     pub(crate) async fn write(&self, op: &Op) -> bool {
-        patient(|| self.publisher.write(vec![self.node.world.write(op)], NOW)).await.remove(0).is_ok()
+        patient(|| self.node.accept(op, Some(&self.publisher), NOW)).await
     }
 
     pub(crate) async fn sleep(&self, inbox: Inbox) {
@@ -150,7 +155,11 @@ impl Serves for Patient {
         patient(|| self.node.try_changes(inbox, after, limit)).await
     }
 
-    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page {
-        patient(|| self.node.try_page(inbox, before, limit)).await
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Page {
+        patient(|| self.node.try_page(inbox, before, limit, look)).await
+    }
+
+    async fn lines(&self, user: User) -> Vec<Line> {
+        patient(|| self.node.try_lines(user)).await
     }
 }

@@ -306,3 +306,19 @@ pub(super) async fn s9_an_original_is_shown_to_followers_in_its_audience(archive
         assert_eq!(archive.originals(&[item], viewer).await.unwrap()[0].is_some(), shown, "{viewer:?}");
     }
 }
+
+pub(super) async fn s9_an_original_is_shown_in_its_audience_to_who_follows_because_everyone_does(
+    archive: Arc<dyn Archive>,
+) {
+    let archive = &*archive;
+    let (item, _) = accept(archive, narrowed_to("ann", "x", &["new", "left"]), NOW).await;
+    change(archive, follow("left", "ann")).await;
+    change(archive, unfollow("left", "ann")).await;
+    write(archive, classify("ann", Class::Everyone)).await.unwrap();
+    for (name, shown) in [("ann", true), ("new", true), ("left", false), ("other", false)] {
+        let viewer = Viewer::User(Some(number(archive, name).await));
+        let found = archive.originals(&[item], viewer).await.unwrap();
+        assert_eq!(found[0].is_some(), shown, "{name}");
+    }
+    assert_eq!(archive.originals(&[item], Viewer::User(None)).await.unwrap()[0], None);
+}

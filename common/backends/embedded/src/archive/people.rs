@@ -25,7 +25,7 @@ pub(super) fn edge(view: &View, reader: UserNo, author: UserNo) -> Result<Edge> 
 }
 
 /// The stored row of an edge. Without one: the row of a follow if everyone else follows the author, else an empty one.
-pub(super) fn held(view: &View, reader: UserNo, author: UserNo) -> Result<EdgeRow> {
+pub(super) fn held(view: &impl Read, reader: UserNo, author: UserNo) -> Result<EdgeRow> {
     if let Some(row) = view.get::<Edges>(&(reader, author))? {
         return Ok(row);
     }
@@ -165,10 +165,9 @@ pub(super) fn originals(view: &View, viewer: Viewer, found: Vec<Option<Arc<Item>
     found.into_iter().map(shown).collect()
 }
 
-/// On which terms a reader and an author are. An author whom everyone follows narrows no item and is not private, so an
-/// edge that is not stored is off.
+/// On which terms a reader and an author are.
 pub(super) fn terms(view: &impl Read, reader: UserNo, author: UserNo) -> Result<Terms> {
-    let held = view.get::<Edges>(&(reader, author))?.map(|row| row.held).unwrap_or_default();
+    let held = held(view, reader, author)?.held;
     let follows = held.edge().on;
     // Who follows sees what a private author has published, so it is not asked.
     let private = !follows && view.has::<Privates>(&author)?;

@@ -30,14 +30,14 @@ macro_rules! living {
 const LIVING: &str = living!("", "");
 
 /// Items with the shields on the edge from a user to their author, whether that edge is on, whether the author is
-/// private, and whether the readers of those that are not for all followers have the user. An author whom everyone
-/// follows narrows no item, so an edge that is not stored is off.
+/// private, and whether the readers of those that are not for all followers have the user. An edge that is not stored is
+/// on if everyone follows the author.
 const ORIGINALS: &str = living!(
-    ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, false), a.private, CASE i.route
+    ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, a.everyone_since IS NOT NULL), a.private, CASE i.route
         WHEN 0 THEN EXISTS (SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1 AND NOT d.ranked)
         WHEN 3 THEN EXISTS (SELECT FROM audiences a WHERE a.item = i.id AND $2 = ANY(a.readers))
         ELSE false END",
-    " CROSS JOIN LATERAL (SELECT private FROM authors WHERE author = i.author OFFSET 0) a
+    " CROSS JOIN LATERAL (SELECT private, everyone_since FROM authors WHERE author = i.author OFFSET 0) a
       LEFT JOIN LATERAL (SELECT shields, is_on FROM edges WHERE reader = $2 AND author = i.author OFFSET 0) e ON true"
 );
 

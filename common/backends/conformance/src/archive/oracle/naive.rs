@@ -242,7 +242,7 @@ impl Naive {
     pub(super) fn shows_original(&self, user: UserNo, item: &Published) -> bool {
         let (edge, author) = ((user, item.author), item.author);
         let terms = Terms {
-            follows: self.edges.get(&edge).is_some_and(|edge| edge.on),
+            follows: self.edge(user, author).on,
             shields: self.held.get(&edge).map_or_else(Shields::default, |held| held.shields),
             private: self.privates.contains(&author),
         };
