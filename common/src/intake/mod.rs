@@ -63,7 +63,7 @@ const fn verb(word: &'static str, method: &'static str, path: &'static str, has_
 }
 
 /// All kinds of calls.
-pub static VERBS: [Verb; 22] = [
+pub static VERBS: [Verb; 23] = [
     verb("publish", "POST", "/v1/items", true, Body),
     verb("batch", "POST", "/v1/items/batch", true, Operations),
     verb("edit", "PATCH", "/v1/items/{item}", true, Anybody),
@@ -83,6 +83,7 @@ pub static VERBS: [Verb; 22] = [
     verb("comment", "POST", "/v1/items/{item}/comments", true, Body),
     verb("comment_edit", "PATCH", "/v1/items/{item}/comments/{comment}", true, Anybody),
     verb("comment_delete", "DELETE", "/v1/items/{item}/comments/{comment}", false, Anybody),
+    verb("comments", "POST", "/v1/comments/batch", true, Anybody),
     verb("pin", "PUT", "/v1/users/{user}/pins/{item}", false, Nothing),
     verb("unpin", "DELETE", "/v1/users/{user}/pins/{item}", false, Nothing),
     verb("rank", "PUT", "/v1/users/{user}/feeds/{feed}/ranking", true, Items),
@@ -276,6 +277,7 @@ mod tests {
             ("comment.7", "POST /v1/items/7/comments"),
             ("comment_edit.7.8", "PATCH /v1/items/7/comments/8"),
             ("comment_delete.7.8", "DELETE /v1/items/7/comments/8"),
+            ("comments", "POST /v1/comments/batch"),
             ("pin.ann.7", "PUT /v1/users/ann/pins/7"),
             ("unpin.ann.7", "DELETE /v1/users/ann/pins/7"),
             ("rank.ann.picks", "PUT /v1/users/ann/feeds/picks/ranking"),

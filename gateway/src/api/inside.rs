@@ -104,7 +104,7 @@ fn of(call: &Call) -> Request<Body> {
             let key = HeaderValue::from_str(key).expect("a key is visible ASCII");
             headers.insert("idempotency-key", key);
         }
-        (Some(key), "batch") => drop(request.extensions_mut().insert(BatchKey(key.into()))),
+        (Some(key), "batch" | "comments") => drop(request.extensions_mut().insert(BatchKey(key.into()))),
         _ => {}
     }
     request

@@ -3,6 +3,7 @@
 //! An item's version is its `ETag`. An item that a reader [does not see](feedgate_common::around::sees) is answered as
 //! one that does not exist.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -165,6 +166,29 @@ pub(super) async fn resolve(archive: &dyn Archive, which: &ItemRef) -> Result<It
         ItemRef::Id(id) => Ok(*id),
         ItemRef::Foreign(key) => archive.item_by_foreign_id(key).await?.ok_or_else(|| missing(which)),
     }
+}
+
+/// The id of each of these items, in the order asked, whether it exists or not; `None` for a foreign id that no item has. It
+/// looks up each foreign id once.
+pub(super) async fn resolve_all<'a>(
+    archive: &dyn Archive,
+    all: impl Iterator<Item = &'a ItemRef>,
+) -> Result<Vec<Option<ItemId>>, Problem> {
+    let (mut known, mut found) = (HashMap::<&str, Option<ItemId>>::new(), vec![]);
+    for which in all {
+        found.push(match which {
+            ItemRef::Id(id) => Some(*id),
+            ItemRef::Foreign(foreign) => match known.get(foreign.as_str()) {
+                Some(item) => *item,
+                None => {
+                    let item = archive.item_by_foreign_id(foreign).await?;
+                    known.insert(foreign, item);
+                    item
+                }
+            },
+        });
+    }
+    Ok(found)
 }
 
 async fn write(writer: &Writer, which: &ItemRef, write: Write) -> Result<Written, Problem> {

@@ -165,6 +165,7 @@ const ROUTES: &[Route] = &[
     ("/v1/items/{id}/comments/{comment}", || get(comments::read).patch(comments::edit).delete(comments::delete)),
     ("/v1/items/{id}/reactions", || get(reactions::list)),
     ("/v1/items/{id}/reactions/{kind}/{user}", || put(reactions::give).delete(reactions::take_back)),
+    ("/v1/comments/batch", || post(comments::many::change)),
     ("/v1/reactions/batch", || post(reactions::many::change)),
     ("/v1/items/{id}/reposts", || get(reposts::list)),
     ("/v1/items/{id}/versions", || get(versions::list)),

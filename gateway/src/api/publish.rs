@@ -58,7 +58,7 @@ pub(super) fn names_of(audience: &Audience) -> usize {
 }
 
 /// The field of an operation that does what the header does for a single item.
-const KEY: &str = "idempotency_key";
+pub(super) const KEY: &str = "idempotency_key";
 const KEY_HEADER: &str = "Idempotency-Key";
 
 /// The answer to a published item.
@@ -104,10 +104,7 @@ pub(super) async fn many(
     batch_key: Option<Extension<BatchKey>>,
     payload: Payload<{ batch::BYTES_MAX }>,
 ) -> Result<Response, Problem> {
-    if headers.contains_key(KEY_HEADER) {
-        let detail = "a batch takes no Idempotency-Key header; give each operation its own \"idempotency_key\"";
-        return Err(Problem::header(KEY_HEADER, detail));
-    }
+    no_header_key(&headers)?;
     let now = clock::now();
     let known = [FIELDS, &[KEY]].concat();
     let (mut named, mut narrowed, mut number) = (0, 0, 0);
@@ -115,8 +112,7 @@ pub(super) async fn many(
         let other_key = batch_key.as_ref().map(|Extension(key)| key.of(number));
         number += 1;
         let fields = Fields::of(op, at, &known)?;
-        let idempotency_key = fields.get(KEY).map(|field| key(&field.string()?).map_err(|why| field.refuse(why)));
-        let idempotency_key = idempotency_key.transpose()?.or(other_key);
+        let idempotency_key = fields.get(KEY).map(|field| key_in(&field)).transpose()?.or(other_key);
         let publish = Publish { idempotency_key, ..read(&fields, now)? };
         // Each of them may get a record in the same commit.
         let names = names_of(&publish.audience) + publish.mentions.len();
@@ -267,6 +263,20 @@ pub(super) fn header_key(headers: &HeaderMap) -> Result<Option<CompactString>, P
     }
     // A byte beyond ASCII becomes a character that `key` refuses.
     key(&String::from_utf8_lossy(line.as_bytes())).map(Some).map_err(wrong)
+}
+
+/// Refuses the header with a key of a batch: which of its operations it would be of is not said.
+pub(super) fn no_header_key(headers: &HeaderMap) -> Result<(), Problem> {
+    if headers.contains_key(KEY_HEADER) {
+        let detail = "a batch takes no Idempotency-Key header; give each operation its own \"idempotency_key\"";
+        return Err(Problem::header(KEY_HEADER, detail));
+    }
+    Ok(())
+}
+
+/// The key of an operation, from its field [`KEY`].
+pub(super) fn key_in(field: &Field<'_>) -> Result<CompactString, Problem> {
+    key(&field.string()?).map_err(|why| field.refuse(why))
 }
 
 /// Reads an idempotency key, 1-255 visible ASCII characters; the error says what is wrong.

@@ -56,6 +56,56 @@ async fn s1_a_comment_is_written_once_however_often_it_is_sent() {
 }
 
 #[tokio::test]
+async fn s3_many_comments_come_in_one_call_in_their_order_and_a_bad_one_stops_no_other() {
+    let (server, _dir, path) = start().await;
+    let item = path.split('/').nth(3).unwrap().to_owned();
+    let named = json!({"author": "ann", "body": 1, "foreign_id": "post/1"});
+    let other = server.post("/v1/items", named).await.expect(201).json["id"].clone();
+    let send = async |ops: Value| {
+        let answer = server.post("/v1/comments/batch", json!({"ops": ops})).await.expect(200).json;
+        answer["results"].as_array().unwrap().clone()
+    };
+    let add = |id: &str, body: &str| json!({"op": "add", "item": item, "author": "bob", "body": body, "id": id});
+    let answers = json!({"op": "add", "item": item, "author": "cid", "body": "two", "reply_to": "1"});
+    let keyed = json!({"op": "add", "item": "foreign:post/1", "author": "cid", "body": "x", "idempotency_key": "k"});
+    let ops = json!([
+        add("1", "one"),
+        answers,
+        keyed,
+        add("3", "three"),
+        {"op": "edit", "item": item, "id": "3", "body": "better"},
+        {"op": "remove", "item": item, "id": "1"},
+        add("3", "taken"),
+        {"op": "add", "item": "12345", "author": "bob", "body": "nowhere"},
+        {"op": "add", "item": "foreign:nothing", "author": "bob", "body": "nowhere"},
+        {"op": "add", "item": item, "author": "bob", "body": "lost", "reply_to": "99"},
+        {"op": "edit", "item": item, "id": "3", "body": "x", "author": "bob"},
+        {"op": "say", "item": item},
+        {"op": "remove", "item": item, "id": "98"},
+    ]);
+    let results = send(ops).await;
+    let statuses: Vec<&Value> = results.iter().map(|result| &result["status"]).collect();
+    assert_eq!(statuses, [201, 201, 201, 201, 200, 200, 409, 404, 404, 422, 422, 422, 404]);
+    assert_eq!((&results[0]["id"], &results[0]["item"], &results[2]["item"]), (&json!("1"), &json!(item), &other));
+    assert!(results[0]["created_at"].is_i64() && results[4].get("created_at").is_none(), "{results:?}");
+    let pointers = [7, 9, 10, 11].map(|nth: usize| results[nth]["pointer"].as_str().unwrap());
+    assert_eq!(pointers, ["/ops/7", "/ops/9/reply_to", "/ops/10/author", "/ops/11/op"]);
+    assert!(results[11]["detail"].as_str().unwrap().contains(r#""add", "edit" or "remove""#), "{}", results[11]);
+    let page = server.get(&format!("{path}?order=oldest")).await.expect(200).json;
+    assert_eq!(bodies(&page), ["(deleted)", "two", "better"], "a placeholder before the reply");
+    let again = send(json!([keyed, add("3", "three")])).await;
+    assert_eq!((&again[0]["status"], &again[0]["id"]), (&json!(200), &results[2]["id"]), "once by its key");
+    assert_eq!(again[1]["status"], 200, "once by its id");
+    server.post("/v1/comments/batch", json!({"ops": []})).await.expect(422);
+    server.send(request("POST /v1/comments/batch", Some(&server.token("bob")), Some("{}"))).await.expect(403);
+    let mut headed = request("POST /v1/comments/batch", Some(&key_of("publish")), Some("{}"));
+    headed.headers_mut().insert("idempotency-key", "k".parse().unwrap());
+    let refused = server.send(headed).await.expect(400);
+    assert!(refused.text.contains("give each operation its own"), "{}", refused.text);
+    server.close().await;
+}
+
+#[tokio::test]
 async fn s3_pages_go_on_in_both_orders_and_towards_what_is_new() {
     let (server, _dir, path) = start().await;
     for n in 1..=5 {

@@ -136,6 +136,21 @@ async fn i6_a_message_that_comes_again_makes_no_second_item() {
 }
 
 #[tokio::test]
+async fn i6_a_batch_of_comments_that_comes_again_makes_no_second_comment() {
+    let (server, _dir) = Server::start().await;
+    server.message("publish", &[], r#"{"author":"ann","body":1,"id":"7"}"#).await;
+    let say = r#"{"op":"add","item":"7","author":"bob","body":1}"#;
+    let send =
+        async || server.message("comments", &[("Nats-Msg-Id", "talk-7")], &format!(r#"{{"ops":[{say},{say}]}}"#)).await;
+    let (first, again) = (json_of(&send().await), json_of(&send().await));
+    let of = |answer: &Value, what: &str| [0, 1].map(|nth: usize| answer["results"][nth][what].clone());
+    assert_eq!((of(&first, "status"), of(&again, "status")), ([json!(201), json!(201)], [json!(200), json!(200)]));
+    assert_eq!(of(&first, "id"), of(&again, "id"));
+    assert_eq!(server.get("/v1/items/7").await.expect(200).json["counts"], json!({"comments": 2}));
+    server.close().await;
+}
+
+#[tokio::test]
 async fn an_edit_of_a_version_that_comes_again_is_done_and_another_edit_of_it_is_not() {
     let (server, _dir) = Server::start().await;
     server.message("publish", &[], r#"{"author":"ann","body":1,"id":"7"}"#).await;

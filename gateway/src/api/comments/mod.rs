@@ -3,6 +3,7 @@
 //! name of any user.
 
 pub(super) mod cursor;
+pub(super) mod many;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -180,16 +181,29 @@ async fn write(
     writer: &Writer,
     write: CommentWrite,
 ) -> Result<Result<Commented, Uncommented>, Problem> {
-    let (item, talked) = match &write {
+    Ok(write_all(archive, writer, vec![write]).await?.pop().expect("the Archive answers each change"))
+}
+
+/// Makes these changes in order, in one commit, and lets those who watch the items hear of them.
+async fn write_all(
+    archive: &Arc<dyn Archive>,
+    writer: &Writer,
+    writes: Vec<CommentWrite>,
+) -> Result<Vec<Result<Commented, Uncommented>>, Problem> {
+    if writes.is_empty() {
+        return Ok(vec![]);
+    }
+    let talked = |write: &CommentWrite| match write {
         CommentWrite::Make(new) => (new.item, Talked::Made),
         CommentWrite::Edit { item, .. } => (*item, Talked::Edited),
         CommentWrite::Delete { item, .. } => (*item, Talked::Deleted),
     };
-    let changing = archive.clone();
-    let done = writer.notify(async move { changing.comment_and_notify(vec![write], clock::now()).await }).await?;
-    let done = done.into_iter().next().expect("the Archive answers each change");
-    if let Ok(Commented { place, changed: true, .. }) = &done {
-        writer.touched(Touch { item, comment: Some((place.id, talked)) });
+    let (talked, changing): (Vec<_>, _) = (writes.iter().map(talked).collect(), archive.clone());
+    let done = writer.notify(async move { changing.comment_and_notify(writes, clock::now()).await }).await?;
+    for ((item, talked), done) in talked.into_iter().zip(&done) {
+        if let Ok(Commented { place, changed: true, .. }) = done {
+            writer.touched(Touch { item, comment: Some((place.id, talked)) });
+        }
     }
     Ok(done)
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::api::access::PublishKey;
 use crate::api::batch;
 use crate::api::fields::Fields;
-use crate::api::items::missing;
+use crate::api::items::{missing, resolve_all};
 use crate::api::payload::Payload;
 use crate::api::problem::Problem;
 use crate::api::query::{ItemRef, NoQuery};
@@ -107,21 +107,7 @@ async fn keys<'a>(
 ) -> Result<Vec<Option<Key>>, Problem> {
     let names: Vec<UserId> = wanted.clone().map(|wanted| wanted.user.clone()).collect();
     let users = if names.is_empty() { vec![] } else { archive.intern(&names).await? };
-    let mut known: HashMap<&str, Option<ItemId>> = HashMap::new();
-    let mut keys = vec![];
-    for (wanted, user) in wanted.zip(users) {
-        let item = match &wanted.item {
-            ItemRef::Id(id) => Some(*id),
-            ItemRef::Foreign(foreign) => match known.get(foreign.as_str()) {
-                Some(item) => *item,
-                None => {
-                    let item = archive.item_by_foreign_id(foreign).await?;
-                    known.insert(foreign, item);
-                    item
-                }
-            },
-        };
-        keys.push(item.map(|item| (item, wanted.kind.clone(), user)));
-    }
-    Ok(keys)
+    let items = resolve_all(archive, wanted.clone().map(|wanted| &wanted.item)).await?;
+    let key = |((wanted, user), item): ((&Wanted, UserNo), Option<ItemId>)| Some((item?, wanted.kind.clone(), user));
+    Ok(wanted.zip(users).zip(items).map(key).collect())
 }
