@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use super::wire::{self, Told};
 use crate::bus::Bus;
 
-/// Before a subscription that was refused is tried again.
+/// Before a subscription that was refused, or a server that did not answer, is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn listen(bus: Bus, subjects: [String; 3], on_heard: OnHeard, stopped: oneshot::Receiver<()>) {
@@ -49,7 +49,7 @@ async fn hear(bus: Bus, subjects: [String; 3], on_heard: OnHeard) {
                 message = items.next() => message,
                 _ = gaps.changed(), if standing.is_terminated() => {
                     // Until this is answered a subscription may not stand, and wakes go on being lost.
-                    standing.set(bus.round_trip().fuse());
+                    standing.set(stand(&bus).fuse());
                     continue;
                 }
                 _ = &mut standing => {
@@ -62,6 +62,14 @@ async fn hear(bus: Bus, subjects: [String; 3], on_heard: OnHeard) {
                 None => break,
             }
         }
+    }
+}
+
+/// Ends once the server has what was sent to it before, subscriptions among it. A server that is slow or away is asked
+/// again: the listener would hear of no gap between a word that came too early and subscriptions that stand later.
+async fn stand(bus: &Bus) {
+    while bus.round_trip().await.is_err() {
+        sleep(PAUSE).await;
     }
 }
 
