@@ -7,6 +7,8 @@
 
 mod server;
 
+use std::time::Duration;
+
 use feedgate_common::archive::{
     Below, Comments, Content, Graph, Items, Outboxes, Publish, Reactions, Search, Write, Writes,
 };
@@ -19,7 +21,8 @@ use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use server::{execute, open};
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, Row};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row};
+use tokio::time::timeout;
 
 const SETTINGS: [&str; 9] = [
     "fsync=off",
@@ -93,13 +96,34 @@ INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
     FROM generate_series(7, 8) r, generate_series(1, 20000) n;
 INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY author";
 
-/// What is logged so far.
-async fn log(url: &str) -> String {
+/// What is logged so far. A process of the server's own writes the log, a moment after a statement is answered: so this
+/// sets a mark of that `name`, and waits until the log has it.
+async fn log(url: &str, name: &str) -> String {
     let options: PgConnectOptions = url.parse().unwrap();
     let mut connection = options.connect().await.unwrap();
-    let row = sqlx::query("SELECT pg_read_file('log/plans')").fetch_one(&mut connection).await.unwrap();
-    row.get(0)
+    let mark = format!("SELECT '{MARK}{name}'");
+    connection.execute(AssertSqlSafe(mark.clone())).await.unwrap();
+    let written = async {
+        loop {
+            let row = sqlx::query("SELECT pg_read_file('log/plans')").fetch_one(&mut connection).await.unwrap();
+            let mut text: String = row.get(0);
+            if let Some(end) = text.find(&mark) {
+                text.truncate(text[..end].rfind(QUERY).unwrap_or(end));
+                break text;
+            }
+        }
+    };
+    timeout(SOON, written).await.expect("the log has the mark")
 }
+
+/// Far longer than the slowest machine takes to write a line.
+const SOON: Duration = Duration::from_secs(300);
+
+/// How the marks in the log begin.
+const MARK: &str = "so far: ";
+
+/// What stands before each statement in the log.
+const QUERY: &str = "Query Text:";
 
 /// The plans of what `work` asks of an Archive over a database that was filled so.
 async fn plans(name: &str, fill: &str, work: impl AsyncFn(&PostgresArchive)) -> Vec<String> {
@@ -108,10 +132,11 @@ async fn plans(name: &str, fill: &str, work: impl AsyncFn(&PostgresArchive)) -> 
     let url = server.database(name);
     let archive = open(&url).await;
     execute(&url, fill).await;
-    let before = log(&url).await.len();
+    let before = log(&url, "filled").await.len();
     work(&archive).await;
-    let log = log(&url).await.split_off(before);
-    let plans = log.split("Query Text:").skip(1).filter(|plan| !plan.contains("pg_read_file"));
+    let log = log(&url, "done").await.split_off(before);
+    let of_the_log = |plan: &str| plan.contains("pg_read_file") || plan.contains(MARK);
+    let plans = log.split(QUERY).skip(1).filter(|plan| !of_the_log(plan));
     plans.map(str::to_owned).collect()
 }
 
