@@ -52,6 +52,31 @@ test("an EventSource whose server dies comes again and gets exactly what it miss
   assert.ok(begins.slice(1).every(({ subscribe }) => subscribe.recovered), JSON.stringify(begins));
 });
 
+test("s4: an EventSource sees what happens around an item, and is told when its user may see it no more", async (t) => {
+  const server = await Server.start(t);
+  await server.follow("ann", "bob");
+  const { id } = await server.publish("bob", { text: "watched" });
+  await server.drained();
+  const token = await server.token("ann");
+  const heard = listen(t, server, token, { query: { item: id } });
+  await until("it listens", () => heard.events.length === 2);
+  assert.deepEqual(heard.events[1].subscribe.data, { id, version: 1, counts: {}, own: [] });
+  await server.call("PUT", `/v1/items/${id}/reactions/like/cid`);
+  await server.call("POST", `/v1/items/${id}/comments`, { author: "cid", body: { text: "hi" } });
+  const told = () => heard.events.slice(2).filter(({ pub }) => pub).map(({ channel, pub }) => ({ channel, ...pub.data }));
+  await until("the like and the comment", () => told().some(({ counts }) => counts?.like === 1 && counts?.comments === 1) && told().some(({ op }) => op === "comment"));
+  assert.ok(told().every(({ channel }) => channel === `item:${id}`), JSON.stringify(told()));
+  await server.unfollow("ann", "bob");
+  await until("the end of it", () => heard.events.some(({ unsubscribe }) => unsubscribe?.code === 2001));
+
+  const unseen = listen(t, server, token, { query: { item: id } });
+  await until("there is no such item for ann", () => unseen.events.some(({ error }) => error?.code === 102));
+  for (const query of [{ item: "x" }, { item: id, name: "feed" }, { item: id, offset: 1, epoch: 1 }]) {
+    const bad = listen(t, server, token, { query });
+    await until("it is refused", () => bad.status === 400);
+  }
+});
+
 test("a token that has run out ends the session with 3005, and is then refused with 401, after which it stops", async (t) => {
   const server = await Server.start(t, { config: "[gateway]\nrefresh_grace_secs = 0\n" });
   const heard = listen(t, server, await server.token("ann", { ttl: 4 })); // seconds for a busy machine

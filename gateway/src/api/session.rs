@@ -4,7 +4,7 @@
 //! ```text
 //!   POST /connection/http_stream   commands in the body     ──▶ 200 and replies and pushes, until the session ends
 //!   GET  /connection/sse           commands in `cf_connect` ──▶ the same as events
-//!   GET  /connection/uni_sse       a token                 ──▶ one feed as events, for a client that only listens
+//!   GET  /connection/uni_sse       a token                 ──▶ one feed or item as events, for a client that only listens
 //!   POST /emulation                session, node, commands  ──▶ 204: they are passed to the session, on whatever node
 //! ```
 //!
@@ -17,7 +17,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use feedgate_common::Position;
+use feedgate_common::{ItemId, Position};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -32,6 +32,7 @@ use crate::net::lobby::{Guest, Standing};
 use crate::net::mailboxes::NotPut;
 use crate::net::stream::{Begin, Framing};
 use crate::node::{LocalSessions, Reads};
+use crate::protocol::ITEM_CHANNEL;
 use crate::protocol::emulation::Emulated;
 use crate::settings::LiveSettings;
 
@@ -83,15 +84,15 @@ struct Listener {
     data: Option<Box<RawValue>>,
 }
 
-/// Answers `GET /connection/uni_sse` with the changes of one feed as events. The token stands in the header, or in
-/// `cf_connect`; a client that comes again goes on from `Last-Event-ID`.
+/// Answers `GET /connection/uni_sse` with the changes of one feed as events, or with what happens around one item. The token
+/// stands in the header, or in `cf_connect`; a client that comes again goes on from `Last-Event-ID`.
 pub(super) async fn uni_sse(
     query: Query,
     State(access): State<Arc<Access>>,
     State(reads): State<Arc<Reads>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let params = query.only(&["cf_connect", "name", "offset", "epoch"])?;
+    let params = query.only(&["cf_connect", "name", "offset", "epoch", "item"])?;
     let (request, _) = request.into_parts();
     let listener: Listener = match params.get("cf_connect") {
         // What serde says of it might quote the token.
@@ -102,14 +103,27 @@ pub(super) async fn uni_sse(
     if request.method == Method::HEAD {
         return Err(Problem::new(Kind::MethodNotAllowed, "a session begins with GET"));
     }
-    let channel = reads.channel(params.feed(reads.feeds.named())?);
-    let connect = json!({"id": 1, "connect": {"token": token, "data": listener.data}});
-    let mut subscribe = json!({"channel": channel, "data": {"deliver": "items"}});
-    if let Some(Position { epoch, offset }) = last_event(&request.headers)?.or(position(&params)?) {
-        subscribe["recover"] = true.into();
-        subscribe["epoch"] = epoch.to_string().into();
-        subscribe["offset"] = offset.into();
+    let item: Option<ItemId> = params.parse("item")?;
+    if item.is_some()
+        && let Some(other) = ["name", "offset", "epoch"].into_iter().find(|other| params.get(other).is_some())
+    {
+        let detail = format!("{other} is of a feed; leave it out to listen to an item, or leave out item");
+        return Err(Problem::parameter(other, detail));
     }
+    let connect = json!({"id": 1, "connect": {"token": token, "data": listener.data}});
+    let subscribe = match item {
+        Some(item) => json!({"channel": format!("{ITEM_CHANNEL}{item}")}),
+        None => {
+            let channel = reads.channel(params.feed(reads.feeds.named())?);
+            let mut subscribe = json!({"channel": channel, "data": {"deliver": "items"}});
+            if let Some(Position { epoch, offset }) = last_event(&request.headers)?.or(position(&params)?) {
+                subscribe["recover"] = true.into();
+                subscribe["epoch"] = epoch.to_string().into();
+                subscribe["offset"] = offset.into();
+            }
+            subscribe
+        }
+    };
     let subscribe = json!({"id": 2, "subscribe": subscribe});
     Ok(begin(Framing::OneWay, format!("{connect}\n{subscribe}").into()))
 }
