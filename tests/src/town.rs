@@ -76,7 +76,7 @@ impl Town {
     /// The inbox of a user, who may be new.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn key(&self, user: &UserId) -> anyhow::Result<InboxKey> {
         let numbers = self.stores.archive.intern(std::slice::from_ref(user)).await?;
         Ok(InboxKey::main(*numbers.first().context("a number for each name")?))

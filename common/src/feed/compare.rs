@@ -11,14 +11,14 @@
 
 use std::collections::BTreeSet;
 
-use super::page::{FoundAdd, shown_above};
+use super::page::{FoundAdd, is_above, shown_above};
 use super::{Changes, FETCH};
 use crate::archive::{Below, Event, Outstanding};
 use crate::doctor::Check;
 use crate::error::Result;
 use crate::{DisplayKey, FeedId, InboxKey, Millis, UserId, UserNo};
 
-/// How often an inbox is compared while servers may change it.
+/// How often an inbox is compared at most, if it goes on to differ.
 const LOOKS: usize = 5;
 
 /// How many outstanding events one read asks for.
@@ -37,12 +37,12 @@ impl Changes {
     /// Compares up to `most` inboxes with the Archive, spread over all users; all of them if that is `None`. `pause` is
     /// awaited before an inbox that differs is looked at again, for a store on which servers go on.
     ///
-    /// What readers pull is taken into their inboxes, as any read does. To be true, it needs the settings of the servers:
-    /// how many items a follow brings. It takes two or three reads for each user, and as many more for each inbox. It may
-    /// be dropped at any time.
+    /// What readers pull is taken into their inboxes, as any read does. The feeds must have the settings of the servers: with
+    /// another number of items that a follow brings, inboxes differ that are right. It takes a read for all inboxes of
+    /// some hundred users, and a few reads for each inbox. It may be dropped at any time.
     ///
     /// # Errors
-    /// Those of the stores. What differs is no error but a finding.
+    /// The errors of the stores. An inbox that differs is no error but a finding.
     pub async fn compare(&self, most: Option<u64>, pause: impl AsyncFn()) -> Result<Check> {
         let mut check = Check::of("inboxes");
         let (archive, inboxes) = (&self.feeds.archive, &self.feeds.inboxes);
@@ -88,6 +88,7 @@ impl Changes {
         Ok(last)
     }
 
+    /// How an inbox differs now; `None` if it does not, or if there is no inbox.
     async fn difference(&self, key: InboxKey) -> Result<Option<Difference>> {
         if self.feeds.inboxes.stand(key).await?.is_none() {
             return Ok(None);
@@ -105,7 +106,7 @@ impl Changes {
         let mut below = Below::newest(FETCH);
         loop {
             let adds = self.feeds.archive.feed_below(key, below, self.feeds.backfill).await?;
-            let above = adds.iter().take_while(|add| floor.is_none_or(|floor| add.key > floor));
+            let above = adds.iter().take_while(|add| is_above(floor, &add.key));
             let before = wanted.len();
             wanted.extend(above.map(|add| FoundAdd { key: add.key, author: add.author, direct: add.outbox_seq == 0 }));
             if adds.len() < below.limit || wanted.len() < before + adds.len() {
@@ -148,10 +149,12 @@ fn spread(count: u64) -> impl Iterator<Item = UserNo> {
     })
 }
 
+/// The greatest number that divides both.
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// The finding for an operator.
 fn worded(feed: FeedId, user: &UserId, Difference { missing, surplus }: &Difference) -> String {
     let feed = if feed == FeedId::MAIN { "the feed".to_owned() } else { format!("named feed {}", feed.0) };
     let of = |what: &str, adds: &BTreeSet<FoundAdd>| {

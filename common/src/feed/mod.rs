@@ -137,7 +137,7 @@ impl Feeds {
         Self { own_posts, ..self }
     }
 
-    /// Says whose comments users see.
+    /// Says whose comments and reactions users see.
     pub fn with_visible(self, visible: Visible) -> Self {
         Self { visible, ..self }
     }

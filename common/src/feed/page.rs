@@ -25,6 +25,7 @@ use crate::error::Result;
 use crate::inboxes::{Log, Numbered};
 use crate::{DisplayKey, InboxKey, Item, ItemId, Op, Position, UserNo};
 use cap::End;
+pub(super) use descent::is_above;
 use descent::{Descent, Leg, above_floor};
 use futures_util::future::try_join;
 use kept::Windows;
@@ -130,7 +131,7 @@ pub(super) struct FoundAdd {
 
 /// What a log shows above its floor.
 pub(super) fn shown_above(log: &Log) -> BTreeSet<FoundAdd> {
-    let above = living_adds(&log.entries).into_iter().filter(|add| log.floor.is_none_or(|floor| add.key > floor));
+    let above = living_adds(&log.entries).into_iter().filter(|add| is_above(log.floor, &add.key));
     above.map(|Shown { key, author, direct, .. }| FoundAdd { key, author, direct }).collect()
 }
 

@@ -91,7 +91,7 @@ pub(crate) struct Settings {
     pub(crate) feeds: BTreeMap<CompactString, Feed>,
     /// Of what users are told.
     pub(crate) notify: Notify,
-    /// Whose comments users see.
+    /// Whose comments and reactions users see.
     pub(crate) comments: Comments,
     /// The certificate and the key of `listen`.
     pub(crate) tls: Tls,

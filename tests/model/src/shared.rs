@@ -84,9 +84,7 @@ impl Bytes {
         value.hash(&mut bytes);
         hash(&bytes.gathered[..bytes.len], bytes.before)
     }
-}
 
-impl Bytes {
     /// Makes room for so many more.
     #[inline]
     fn room(&mut self, more: usize) {

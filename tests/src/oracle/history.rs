@@ -259,7 +259,7 @@ pub struct Imagined {
     /// How many of them, the first, publish.
     pub authors: usize,
     items: BTreeSet<Item>,
-    /// Those of which no delete was made up, each with its author.
+    /// The items for which no delete was made up, each with its author.
     living: BTreeMap<Item, User>,
     /// How likely an operation is one of rankings and reactions, drawn for each history.
     beside: Option<f64>,

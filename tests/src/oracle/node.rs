@@ -45,7 +45,7 @@ impl Node {
     /// Asks the Archive for an operation, and tells whether it was accepted. The publisher relays it, if there is one.
     ///
     /// # Errors
-    /// Those of the stores.
+    /// The errors of the stores.
     pub async fn accept(&self, op: &Op, publisher: Option<&Publisher>, now: Millis) -> Result<bool> {
         let archive = self.rules.feeds.archive();
         match (self.world.write(op), op) {
@@ -89,7 +89,7 @@ impl Node {
     /// Asks how far pull records go, as a gateway does every few seconds.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn hear(&self) -> Result<()> {
         self.rules.changes.heard_pull(self.rules.feeds.archive().pull_head().await?);
         Ok(())
@@ -109,7 +109,7 @@ pub fn listens(logs: &Arc<Logs>, doorbell: &dyn Doorbell) -> Listening {
 /// Makes [`FEEDS`] of a store that never had other names.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 ///
 /// # Panics
 /// If it had.
@@ -122,7 +122,7 @@ pub async fn name_feeds(archive: &dyn Archive) -> Result<()> {
 /// Names [`RANKED`] in a store that has [named](name_feeds) the other feeds.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 ///
 /// # Panics
 /// If it has other names.
@@ -135,7 +135,7 @@ pub async fn name_rankings(archive: &dyn Archive) -> Result<()> {
 /// reactions there, by lines. Each time that a store is opened.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 ///
 /// # Panics
 /// If it has other names.
@@ -158,7 +158,7 @@ pub fn rankings() -> NamedFeeds {
 /// Brings all edits and deletes to the rankings that hold the items, as a worker does.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub async fn renew_all(archive: &dyn Archive, now: Millis) -> Result<()> {
     while archive.renew_rankings(now, 100).await?.more {}
     Ok(())
@@ -167,7 +167,7 @@ pub async fn renew_all(archive: &dyn Archive, now: Millis) -> Result<()> {
 /// Works off what is outstanding as a worker would, until nothing is.
 ///
 /// # Errors
-/// Those of the stores.
+/// The errors of the stores.
 pub async fn work_off_all(rules: &Rules) -> Result<()> {
     renew_all(&**rules.feeds.archive(), NOW).await?;
     loop {
@@ -184,7 +184,7 @@ pub async fn work_off_all(rules: &Rules) -> Result<()> {
 /// Works one event off and finishes it; once more if it was reopened.
 ///
 /// # Errors
-/// Those of the stores.
+/// The errors of the stores.
 pub async fn work_off(rules: &Rules, event: Event) -> Result<()> {
     let mut redo = 0;
     loop {
@@ -225,7 +225,7 @@ impl Node {
     /// [`Serves::changes`].
     ///
     /// # Errors
-    /// Those of the stores.
+    /// The errors of the stores.
     pub async fn try_changes(&self, inbox: Inbox, after: Position, limit: usize) -> Result<Changes> {
         let seen = |numbered: &Numbered| Seen {
             seq: numbered.seq,
@@ -246,7 +246,7 @@ impl Node {
     /// [`Serves::page`].
     ///
     /// # Errors
-    /// Those of the stores.
+    /// The errors of the stores.
     pub async fn try_page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize, look: Look) -> Result<Page> {
         let logged = look == Look::Logged && inbox.1 == RANKED;
         let pages = if logged { &self.logged } else { &self.rules.pages };
@@ -262,7 +262,7 @@ impl Node {
     /// [`Serves::lines`].
     ///
     /// # Errors
-    /// Those of the stores.
+    /// The errors of the stores.
     pub async fn try_lines(&self, user: User) -> Result<Vec<Line>> {
         #[derive(Deserialize)]
         struct Told {
@@ -291,7 +291,7 @@ impl Node {
     /// What a device shows that takes in all that the log holds, told as the product tells it now: the items in no order.
     ///
     /// # Errors
-    /// Those of the stores.
+    /// The errors of the stores.
     pub async fn told_now(&self, inbox: Inbox) -> Result<BTreeSet<Item>> {
         let (changes, key) = (&self.rules.changes, self.key(inbox));
         let log = changes.log(key).await?;

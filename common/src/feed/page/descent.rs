@@ -112,10 +112,15 @@ impl<'a> Descent<'a> {
 
 /// The keys of `adds`, which live in a log, above its floor; oldest first.
 pub(super) fn above_floor(adds: &[Shown], floor: Option<DisplayKey>) -> Vec<DisplayKey> {
-    let above = adds.iter().map(|add| add.key).filter(|key| floor.is_none_or(|floor| *key > floor));
+    let above = adds.iter().map(|add| add.key).filter(|key| is_above(floor, key));
     let mut shown: Vec<DisplayKey> = above.collect();
     shown.sort_unstable();
     shown
+}
+
+/// Whether a log with this floor, if it has one, tells what stands at this key.
+pub(in crate::feed) fn is_above(floor: Option<DisplayKey>, key: &DisplayKey) -> bool {
+    floor.is_none_or(|floor| *key > floor)
 }
 
 /// Whether a feed that ends at `end`, if it has such an end, shows this key.

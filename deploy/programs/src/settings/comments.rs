@@ -1,4 +1,4 @@
-//! The settings of comments: whose comments users see.
+//! The settings of comments: whose comments and reactions users see.
 
 use feedgate_common::around::Visible;
 use serde::{Deserialize, Serialize};
@@ -7,6 +7,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Comments {
-    /// Whose comments users see.
+    /// Whose comments and reactions users see.
     pub(crate) visible: Visible,
 }

@@ -7,14 +7,14 @@ use feedgate_common::around::{Onlooker, Tie, Visible, shows_reaction};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
 
-use super::tables::Edges;
-use crate::view::{Read, View};
+use super::people::{blocked_with, mutual_with};
+use crate::view::View;
 
-/// How a user stands to others, from one walk over the user's edges.
+/// How a user stands to others.
 pub(super) struct Circle {
     user: Option<UserNo>,
     visible: Visible,
-    /// Each of the two follows the other.
+    /// Each of the two follows the other, whatever shields are up.
     mutual: HashSet<UserNo>,
     /// There is a block between the two, by either side.
     blocked: HashSet<UserNo>,
@@ -27,17 +27,12 @@ impl Circle {
             return Ok(None);
         }
         let (user, visible) = (onlooker.viewer.user(), onlooker.visible);
-        let mut circle = Self { user, visible, mutual: HashSet::new(), blocked: HashSet::new() };
-        let Some(user) = user else { return Ok(Some(circle)) };
-        for row in view.scan::<Edges>((user, UserNo(0))..=(user, UserNo(u32::MAX))) {
-            let ((_, other), row) = row?;
-            if row.held.shields.blocks() {
-                circle.blocked.insert(other);
-            } else if row.held.follows && view.get::<Edges>(&(other, user))?.is_some_and(|back| back.held.follows) {
-                circle.mutual.insert(other);
-            }
-        }
-        Ok(Some(circle))
+        let (mutual, blocked) = match user {
+            Some(user) => (mutual_with(view, user, usize::MAX)?, blocked_with(view, user, usize::MAX)?),
+            None => (vec![], vec![]),
+        };
+        let (mutual, blocked) = (mutual.into_iter().collect(), blocked.into_iter().collect());
+        Ok(Some(Self { user, visible, mutual, blocked }))
     }
 
     /// About how many users it is.
