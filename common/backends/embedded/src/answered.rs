@@ -65,7 +65,7 @@ impl Answered {
             return Ok(Some(next));
         }
         let removed = self.journal.metadata()?.nlink() == 0;
-        Ok(journal::range(&self.dir)?.filter(|_| removed).map(|journals| *journals.start()))
+        if removed { Ok(journal::range(&self.dir)?.map(|journals| *journals.start())) } else { Ok(None) }
     }
 }
 

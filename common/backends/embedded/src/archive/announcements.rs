@@ -14,6 +14,7 @@ use feedgate_common::archive;
 use feedgate_common::error::{Result, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::EmbeddedArchive;
@@ -50,8 +51,9 @@ impl Kept {
 /// The log, as the writer and those who follow it share it.
 pub(super) struct Log {
     kept: Kept,
-    /// No row has a smaller number, so that a trim meets no removed rows. Only the writer thread uses it.
-    first: AtomicU64,
+    /// A number that no row is below, so that a trim meets no removed rows; and when the row with this number was made,
+    /// or earlier, so that a write looks for old rows only if there may be some. Only the writer thread uses it.
+    oldest: Mutex<(u64, Millis)>,
     /// The last number in a transaction that the writer has begun.
     stored: AtomicU64,
     /// The last number that every reader sees.
@@ -61,13 +63,13 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn open(view: &View, kept: Kept) -> Result<Self> {
         let last = view.get::<LastAnnounced>(&())?.unwrap_or(0);
-        Ok(Self { kept, first: AtomicU64::new(0), stored: AtomicU64::new(last), seen: watch::Sender::new(last) })
+        Ok(Self { kept, oldest: Mutex::default(), stored: AtomicU64::new(last), seen: watch::Sender::new(last) })
     }
 
     /// Makes this a log that is kept for another time. To be called before anything is written.
     pub(super) fn keeping(&self, kept: Kept) -> Self {
         let last = *self.seen.borrow();
-        Self { kept, first: AtomicU64::new(0), stored: AtomicU64::new(last), seen: watch::Sender::new(last) }
+        Self { kept, oldest: Mutex::default(), stored: AtomicU64::new(last), seen: watch::Sender::new(last) }
     }
 
     /// Keeps what the writes of a transaction leave to be told, and removes some of what is too old.
@@ -87,18 +89,21 @@ impl Log {
     }
 
     fn trim(&self, tx: &mut Tx<'_>, most: usize, last: u64, now: Millis) -> Result<()> {
+        let mut oldest = self.oldest.lock();
+        if !self.kept.is_over(*oldest, last, now) {
+            return Ok(());
+        }
         let mut over = vec![];
-        for row in tx.scan::<Announcements>(self.first.load(Ordering::Relaxed)..last).take(most) {
+        for row in tx.scan::<Announcements>(oldest.0..last).take(most) {
             let (number, row) = row?;
             if !self.kept.is_over((number, row.at), last, now) {
+                *oldest = (number, row.at);
                 break;
             }
+            oldest.0 = number + 1;
             over.push(number);
         }
         forget(tx, &over);
-        if let Some(number) = over.last() {
-            self.first.store(number + 1, Ordering::Relaxed);
-        }
         Ok(())
     }
 
@@ -170,7 +175,10 @@ fn told(row: AnnouncementRow) -> Result<Announcement> {
 
 #[cfg(test)]
 mod tests {
+    use feedgate_common::archive::Announcements as _;
+
     use super::*;
+    use crate::archive::fixture;
 
     #[test]
     fn an_announcement_goes_when_it_is_too_old_or_too_many_are_newer() {
@@ -178,5 +186,24 @@ mod tests {
         let is_over = |number, at| kept.is_over((number, at), 10, 5000);
         assert_eq!([7, 8, 10].map(|number| is_over(number, 5000)), [true, false, false]);
         assert_eq!([3999, 4000, 4001].map(|at| is_over(9, at)), [true, false, false]);
+    }
+
+    #[tokio::test]
+    async fn i18_a_write_removes_what_is_too_old_and_then_what_is_too_many() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = Kept { age: Duration::from_secs(1), most: 3 };
+        let archive = fixture::open(dir.path()).await.with_kept(kept);
+        for (now, left) in [
+            (1000, vec![1]),
+            (2000, vec![1, 2]),
+            (2001, vec![2, 3]),
+            (2001, vec![2, 3, 4]),
+            (2002, vec![3, 4, 5]),
+            (4000, vec![6]),
+        ] {
+            fixture::published_at(&archive, now).await;
+            let told = archive.announced(0, 100).await.unwrap();
+            assert_eq!(told.iter().map(|(number, _)| *number).collect::<Vec<_>>(), left, "at {now}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use feedgate_common::archive::{Publish, Write, Writes, Written};
-use feedgate_common::{Body, ItemId};
+use feedgate_common::{Body, ItemId, Millis};
 
 use super::EmbeddedArchive;
 use crate::database::Database;
@@ -15,8 +15,13 @@ pub(super) async fn open(dir: &Path) -> EmbeddedArchive {
 
 /// A new item of ann's.
 pub(super) async fn published(archive: &EmbeddedArchive) -> ItemId {
+    published_at(archive, 1).await
+}
+
+/// A new item of ann's, accepted at this Unix time in ms.
+pub(super) async fn published_at(archive: &EmbeddedArchive, now: Millis) -> ItemId {
     let publish = Publish::new("ann".parse().unwrap(), Body::parse("1".to_owned()).unwrap());
-    let written = archive.write(vec![Write::Publish(publish)], 1).await.unwrap().remove(0);
+    let written = archive.write(vec![Write::Publish(publish)], now).await.unwrap().remove(0);
     let Ok(Written::Published { id, .. }) = written else { panic!("{written:?}") };
     id
 }
