@@ -80,7 +80,8 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
     for (wire, over) in [(Wire::Json, "JSON"), (Wire::Protobuf, "Protobuf")] {
         report.heading(&format!("one item, all devices watch it over {over}"));
         let (deliver, addresses) = (Deliver::Item(item), &[server.address()]);
-        let fleet = Fleet::connect(Plan { addresses, deliver, wire, tokens: &tokens, stalled: 0..0 }).await?;
+        let fleet =
+            Fleet::connect(Plan { addresses, deliver, wire, tokens: &tokens, stalled: 0..0, tls: None }).await?;
 
         let (mut times, mut spent) = (Times::default(), 0.0);
         for round in 0..=options.rounds {

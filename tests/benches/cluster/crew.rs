@@ -34,6 +34,7 @@ pub(crate) async fn run(address: SocketAddr, tokens: &Path) -> anyhow::Result<()
         wire: Wire::Json,
         tokens: &tokens,
         stalled: 0..0,
+        tls: None,
     })
     .await?;
     say("connected")?;

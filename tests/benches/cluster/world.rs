@@ -137,6 +137,7 @@ impl World {
             wire: Wire::Json,
             tokens: &self.tokens,
             stalled: 0..0,
+            tls: None,
         })
         .await
     }
@@ -145,7 +146,15 @@ impl World {
     pub(crate) async fn connect_one(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
         let doors = self.doors();
         let addresses = &doors[doors.len() - 1..];
-        Fleet::connect(Plan { addresses, deliver, wire: Wire::Json, tokens: &self.tokens[..1], stalled: 0..0 }).await
+        Fleet::connect(Plan {
+            addresses,
+            deliver,
+            wire: Wire::Json,
+            tokens: &self.tokens[..1],
+            stalled: 0..0,
+            tls: None,
+        })
+        .await
     }
 
     fn doors(&self) -> Vec<SocketAddr> {

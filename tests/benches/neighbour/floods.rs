@@ -138,5 +138,6 @@ pub(crate) async fn reconnects(target: &Target, count: Count, prepared: &Semapho
 async fn online(target: &Target, count: &Count) -> anyhow::Result<Fleet> {
     add(count, target.reader_tokens.len() as u64, 0);
     let (addresses, tokens) = (&[target.address], &target.reader_tokens);
-    Fleet::connect(Plan { addresses, deliver: Deliver::Items, wire: Wire::Json, tokens, stalled: 0..0 }).await
+    Fleet::connect(Plan { addresses, deliver: Deliver::Items, wire: Wire::Json, tokens, stalled: 0..0, tls: None })
+        .await
 }

@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// Measures idle sessions and deliveries over Protobuf too, beside those over JSON
     #[arg(long, conflicts_with = "pull")]
     pub(crate) protobuf: bool,
+    /// Connects all devices by TLS; openssl makes the certificate
+    #[arg(long)]
+    pub(crate) tls: bool,
     /// The directory of the server to measure; else the release build, made first
     #[arg(long)]
     pub(crate) binaries: Option<PathBuf>,

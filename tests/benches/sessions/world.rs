@@ -51,7 +51,11 @@ impl World {
     pub(crate) async fn make(options: Options, binaries: &Path) -> anyhow::Result<Self> {
         let home = Home::make(binaries)?;
         let settings = format!("[gateway]\nping_interval_secs = {}\n", PING_INTERVAL.as_secs());
-        let mut server = home.start("server", &["feedgate", "serve"], "--listen", &settings).await?;
+        let mut server = if options.tls {
+            home.start_with_tls("server", &settings).await?
+        } else {
+            home.start("server", &["feedgate", "serve"], "--listen", &settings).await?
+        };
         let backend = &server.backend;
         let users: Vec<String> = (0..options.sessions).map(|n| format!("reader-{n}")).collect();
         backend.classify(STAR, "push").await?;
@@ -78,14 +82,29 @@ impl World {
 
     /// Connects every reader to the server.
     pub(crate) async fn connect(&self, deliver: Deliver, wire: Wire) -> anyhow::Result<Fleet> {
-        let plan = Plan { addresses: &[self.server.address()], deliver, wire, tokens: &self.tokens, stalled: 0..0 };
+        let plan = Plan {
+            addresses: &[self.server.address()],
+            deliver,
+            wire,
+            tokens: &self.tokens,
+            stalled: 0..0,
+            tls: self.server.tls(),
+        };
         Fleet::connect(plan).await
     }
 
     /// Connects the readers of [`LOUD`], of whom those in `stalled` stop reading.
     pub(crate) async fn connect_loud(&self, stalled: Range<usize>) -> anyhow::Result<Fleet> {
         let (addresses, tokens) = (&[self.server.address()], &self.tokens[LOUD_READERS]);
-        Fleet::connect(Plan { addresses, deliver: Deliver::Items, wire: Wire::Json, tokens, stalled }).await
+        Fleet::connect(Plan {
+            addresses,
+            deliver: Deliver::Items,
+            wire: Wire::Json,
+            tokens,
+            stalled,
+            tls: self.server.tls(),
+        })
+        .await
     }
 
     /// Opens as many raw sockets to `address`.
@@ -97,6 +116,7 @@ impl World {
             wire: Wire::Json,
             tokens: &tokens,
             stalled: 0..0,
+            tls: None,
         })
         .await
     }

@@ -14,14 +14,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpSocket;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_rustls::rustls::ClientConfig;
 
 use super::frame;
 use super::phone::{Heard, Phone};
+use super::socket::{self, Socket};
 use super::wire::{Deliver, Wire};
 
 /// Devices at a time that are not yet subscribed. Fewer than any listener's backlog holds, and so few that no store
@@ -49,6 +51,8 @@ pub struct Plan<'a> {
     pub tokens: &'a [String],
     /// These never read again once they are subscribed.
     pub stalled: Range<usize>,
+    /// How they trust the servers, if they connect by TLS.
+    pub tls: Option<Arc<ClientConfig>>,
 }
 
 /// Many devices over real sockets in one process, and what they have seen.
@@ -120,11 +124,11 @@ impl Fleet {
             if stalled {
                 socket.set_recv_buffer_size(STALLED_BUFFER)?;
             }
-            let (wire, hello) = (plan.wire, plan.wire.hello(plan.deliver, token));
+            let (wire, hello, tls) = (plan.wire, plan.wire.hello(plan.deliver, token), plan.tls.clone());
             let address = plan.addresses[index * plan.addresses.len() / count];
             tasks.spawn_local(async move {
-                let ended = match timeout(PATIENCE, upgrade(socket, address, wire, hello)).await {
-                    Ok(Ok((stream, early))) => shared.follow(index, &stream, early, stalled, turn).await,
+                let ended = match timeout(PATIENCE, connect(socket, address, wire, hello, tls)).await {
+                    Ok(Ok((socket, early))) => shared.follow(index, &socket, early, stalled, turn).await,
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(anyhow!("a connection took too long")),
                 };
@@ -180,19 +184,40 @@ impl Fleet {
     }
 }
 
-/// A socket that has been upgraded and has said hello, and what came with the answer.
-pub(super) async fn upgrade(
+/// A socket that is connected, by TLS if that is given, and has said hello; and what came with the answer.
+async fn connect(
     socket: TcpSocket,
     address: SocketAddr,
     wire: Wire,
     hello: Option<Vec<u8>>,
-) -> anyhow::Result<(TcpStream, Vec<u8>)> {
+    tls: Option<Arc<ClientConfig>>,
+) -> anyhow::Result<(Socket, Vec<u8>)> {
     let mut stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;
-    let Some(hello) = hello else {
-        stream.read_exact(&mut GREETING.clone()).await?;
-        return Ok((stream, Vec::new()));
-    };
+    match (hello, tls) {
+        (None, _) => {
+            stream.read_exact(&mut GREETING.clone()).await?;
+            Ok((stream.into(), vec![]))
+        }
+        (Some(hello), None) => {
+            let early = upgrade(&mut stream, address, wire, hello).await?;
+            Ok((stream.into(), early))
+        }
+        (Some(hello), Some(tls)) => {
+            let mut stream = socket::shake_hands(stream, &tls).await?;
+            let early = upgrade(&mut stream, address, wire, hello).await?;
+            Ok((stream.into(), early))
+        }
+    }
+}
+
+/// Upgrades a connection and says hello. Answers what came with the answer.
+pub(super) async fn upgrade(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    address: SocketAddr,
+    wire: Wire,
+    hello: Vec<u8>,
+) -> anyhow::Result<Vec<u8>> {
     let request = format!(
         "GET /connection/websocket HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{}\r\n",
@@ -208,7 +233,8 @@ pub(super) async fn upgrade(
     };
     ensure!(answer.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&answer));
     stream.write_all(&hello).await?;
-    Ok((stream, answer.split_off(end)))
+    stream.flush().await?;
+    Ok(answer.split_off(end))
 }
 
 impl Shared {
@@ -238,15 +264,15 @@ impl Shared {
     async fn follow(
         &self,
         index: usize,
-        stream: &TcpStream,
+        socket: &Socket,
         mut rest: Vec<u8>,
         stalled: bool,
         turn: OwnedSemaphorePermit,
     ) -> anyhow::Result<()> {
         let mut turn = Some(turn).filter(|_| self.deliver != Deliver::Raw);
         loop {
-            stream.readable().await?;
-            if self.read(index, stream, &mut rest)? {
+            socket.readable().await?;
+            if self.read(index, socket, &mut rest)? {
                 drop(turn.take());
                 if stalled {
                     return std::future::pending().await;
@@ -256,35 +282,34 @@ impl Shared {
     }
 
     /// One read. `rest` is the frame that has come only in part. True if the subscription has begun.
-    fn read(&self, index: usize, stream: &TcpStream, rest: &mut Vec<u8>) -> anyhow::Result<bool> {
+    fn read(&self, index: usize, socket: &Socket, rest: &mut Vec<u8>) -> anyhow::Result<bool> {
         let mut scratch = self.scratch.borrow_mut();
-        let new = match stream.try_read(&mut scratch) {
+        let new = match socket.try_read(&mut scratch) {
             Ok(0) => bail!("the server hung up"),
             Ok(read) => &scratch[..read],
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error).context("reading"),
         };
         if rest.is_empty() {
-            let (used, subscribed) = self.hear(index, stream, new)?;
+            let (used, subscribed) = self.hear(index, socket, new)?;
             rest.extend_from_slice(&new[used..]);
             return Ok(subscribed);
         }
         rest.extend_from_slice(new);
-        let (used, subscribed) = self.hear(index, stream, rest)?;
+        let (used, subscribed) = self.hear(index, socket, rest)?;
         rest.drain(..used);
         Ok(subscribed)
     }
 
     /// Takes in the whole frames of `bytes`: how many bytes that were, and whether the subscription has begun.
-    fn hear(&self, index: usize, stream: &TcpStream, bytes: &[u8]) -> anyhow::Result<(usize, bool)> {
+    fn hear(&self, index: usize, socket: &Socket, bytes: &[u8]) -> anyhow::Result<(usize, bool)> {
         let phone = &mut self.phones.borrow_mut()[index];
         let (mut used, mut subscribed) = (0, false);
         while let Some(frame) = frame::first(&bytes[used..]) {
             match phone.hear(frame.opcode, frame.payload, self.deliver, self.wire)? {
                 Heard::Nothing => {}
                 Heard::Ping => {
-                    let pong = self.wire.pong();
-                    ensure!(stream.try_write(&pong)? == pong.len(), "a pong did not fit");
+                    socket.try_write_all(&self.wire.pong()).context("a pong")?;
                 }
                 heard @ (Heard::Subscribed | Heard::Arrived) => {
                     subscribed |= heard == Heard::Subscribed;

@@ -12,6 +12,7 @@ mod neighbour;
 mod phone;
 mod report;
 mod server;
+mod socket;
 mod times;
 mod wire;
 

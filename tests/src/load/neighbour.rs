@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -43,8 +43,10 @@ pub struct Seen {
 impl Neighbour {
     /// Connects the device of a reader who follows `author`, and subscribes it. Needs a `LocalSet`.
     pub async fn connect(server: &Server, token: &str, author: &str) -> anyhow::Result<Self> {
-        let hello = Wire::Json.hello(Deliver::Items, token);
-        let (stream, early) = fleet::upgrade(TcpSocket::new_v4()?, server.address(), Wire::Json, hello).await?;
+        let hello = Wire::Json.hello(Deliver::Items, token).context("a neighbour says hello")?;
+        let mut stream = TcpStream::connect(server.address()).await?;
+        stream.set_nodelay(true)?;
+        let early = fleet::upgrade(&mut stream, server.address(), Wire::Json, hello).await?;
         let arrived = Arrived::default();
         let subscribed = Rc::new(tokio::sync::Notify::new());
         let reading = tokio::task::spawn_local(read(stream, early, arrived.clone(), subscribed.clone())).abort_handle();

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
@@ -12,8 +13,9 @@ use feedgate_gateway::Keys;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::time::sleep;
+use tokio_rustls::rustls::ClientConfig;
 
-use super::Backend;
+use super::{Backend, socket};
 use crate::process::{self, Memory};
 
 /// How long a start may take on a busy machine.
@@ -87,6 +89,27 @@ impl Home {
         users.map(|user| Ok(self.keys.mint(&user.parse()?, None, 0, expires_at))).collect()
     }
 
+    /// Starts `feedgate` as [`Self::start`] does, which serves its devices by TLS.
+    pub async fn start_with_tls(&self, name: &str, settings: &str) -> anyhow::Result<Server> {
+        let [certificate, key] = ["certificate.pem", "key.pem"].map(|file| self.directory.path().join(file));
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
+            .args(["-subj", "/CN=server", "-addext", "subjectAltName=IP:127.0.0.1"])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+            .arg("-out")
+            .arg(&certificate)
+            .arg("-keyout")
+            .arg(&key)
+            .stderr(Stdio::null())
+            .status();
+        ensure!(made.context("openssl")?.success(), "openssl could not make a certificate");
+        let settings = format!("{settings}[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
+        let command = ["feedgate", "serve", "--admin-listen", "127.0.0.1:0"];
+        let mut server = self.start(name, &command, "--listen", &settings).await?;
+        server.tls = Some(socket::trust(&certificate)?);
+        Ok(server)
+    }
+
     /// Starts a process called `name` (no other server of this home has that name) and waits until it is ready:
     /// `command` is the program and its arguments; `listens` is the flag that takes its address; `settings` is TOML.
     pub async fn start(&self, name: &str, command: &[&str], listens: &str, settings: &str) -> anyhow::Result<Server> {
@@ -114,16 +137,18 @@ pub struct Server {
     api_key: String,
     child: Child,
     _stdout: BufReader<ChildStdout>,
+    devices: Option<SocketAddr>,
+    tls: Option<Arc<ClientConfig>>,
     /// A client of the HTTP API of this process.
     pub backend: Backend,
 }
 
 impl Server {
     async fn start(name: &str, mut command: Command, api_key: &str) -> anyhow::Result<Self> {
-        let (child, stdout, address) = spawn(&mut command)?;
+        let (child, stdout, places) = spawn(&mut command)?;
         let (name, api_key) = (name.to_owned(), api_key.to_owned());
-        let backend = Backend::new(address, &api_key);
-        let mut server = Self { name, command, api_key, child, _stdout: stdout, backend };
+        let (devices, backend) = (places.devices, Backend::new(places.backends, &api_key));
+        let mut server = Self { name, command, api_key, child, _stdout: stdout, devices, tls: None, backend };
         server.ready().await?;
         Ok(server)
     }
@@ -133,8 +158,9 @@ impl Server {
         kill_process(Pid::from_child(&self.child), Signal::TERM)?;
         let ended = self.child.wait()?;
         ensure!(ended.success(), "{} ended with {ended}", self.name);
-        let (child, stdout, address) = spawn(&mut self.command)?;
-        (self.child, self._stdout, self.backend) = (child, stdout, Backend::new(address, &self.api_key));
+        let (child, stdout, places) = spawn(&mut self.command)?;
+        (self.child, self._stdout, self.devices) = (child, stdout, places.devices);
+        self.backend = Backend::new(places.backends, &self.api_key);
         self.ready().await
     }
 
@@ -153,9 +179,14 @@ impl Server {
         &self.name
     }
 
-    /// The address to which devices connect.
+    /// The address to which devices connect; of a worker, that of its health.
     pub fn address(&self) -> SocketAddr {
-        self.backend.address()
+        self.devices.unwrap_or_else(|| self.backend.address())
+    }
+
+    /// How devices trust it, if it serves them by TLS.
+    pub fn tls(&self) -> Option<Arc<ClientConfig>> {
+        self.tls.clone()
     }
 
     /// The processor time of the process so far, in seconds.
@@ -185,32 +216,48 @@ impl Server {
     }
 }
 
-/// Starts a program on a port that the kernel chooses, and waits until it has printed its address.
-fn spawn(command: &mut Command) -> anyhow::Result<(Child, BufReader<ChildStdout>, SocketAddr)> {
+/// The addresses that a process has printed.
+struct Places {
+    /// Where devices connect; `None` for a worker.
+    devices: Option<SocketAddr>,
+    /// Where the HTTP API is, or the health of a worker.
+    backends: SocketAddr,
+}
+
+/// Starts a program on ports that the kernel chooses, and waits until it has printed its addresses.
+fn spawn(command: &mut Command) -> anyhow::Result<(Child, BufReader<ChildStdout>, Places)> {
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let mut stdout = BufReader::new(child.stdout.take().context("stdout is a pipe")?);
-    let address = match address_of(&mut stdout) {
-        Ok(address) => address,
+    let places = match places_of(&mut stdout) {
+        Ok(places) => places,
         Err(error) => {
             child.kill()?;
             child.wait()?;
             return Err(error.context(format!("{command:?}")));
         }
     };
-    Ok((child, stdout, address))
+    Ok((child, stdout, places))
 }
 
-/// The address of the line `HTTP API   http://ADDRESS/v1`, or for a worker `Health     http://ADDRESS/readyz`.
-fn address_of(stdout: &mut impl BufRead) -> anyhow::Result<SocketAddr> {
+/// Reads the lines `WebSocket  ws://ADDRESS/connection/websocket` (or `wss://`) and `HTTP API   http://ADDRESS/v1`, or
+/// for a worker `Health     http://ADDRESS/readyz`.
+fn places_of(stdout: &mut impl BufRead) -> anyhow::Result<Places> {
+    let mut devices = None;
     for line in stdout.lines() {
         let line = line?;
-        let place = ["HTTP API", "Health"].iter().find_map(|what| line.trim().strip_prefix(what));
-        if let Some(url) = place {
-            let address = url.trim().strip_prefix("http://").and_then(|rest| rest.split('/').next());
-            return Ok(address.context("a place is a URL")?.parse()?);
+        let after = |name| line.trim().strip_prefix(name).map(address_in);
+        if let Some(address) = after("WebSocket") {
+            devices = Some(address?);
+        } else if let Some(backends) = after("HTTP API").or_else(|| after("Health")) {
+            return Ok(Places { devices, backends: backends? });
         }
     }
     bail!("it ended before it printed its address")
+}
+
+fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
+    let (_, rest) = url.split_once("://").context("a place is a URL")?;
+    Ok(rest.split('/').next().unwrap_or(rest).parse()?)
 }
 
 impl Drop for Server {
