@@ -36,6 +36,7 @@ mod sights;
 mod versions;
 mod window;
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -45,9 +46,13 @@ use feedgate_common::error;
 use feedgate_common::graph::Shield;
 use feedgate_common::mentions::Remention;
 use feedgate_common::{Body, Cut, InboxKey, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
+use futures_util::{StreamExt, stream};
 
 /// The Unix time in ms at which the suite's clock starts; any other time of today would do.
 const NOW: Millis = 1_800_000_000_000;
+
+/// How many groups of tests run at once, each on stores of its own: while one waits for its home, another goes on.
+const AT_ONCE: usize = 4;
 
 /// One edge of what [`Content::edge_states`] answers of many. Both fail as that does.
 #[async_trait]
@@ -71,11 +76,13 @@ impl<T: Content + ?Sized> OneEdge for T {}
 /// `open(name, pull_above)` opens the Archive of that name, which is empty at first, laid out for 16 buckets. Its authors of
 /// class `auto` with more than `pull_above` followers are pulled. To open it again after every handle was dropped is a
 /// restart.
+#[allow(clippy::vec_init_then_push, reason = "each group stands by itself")]
 pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     let open = async |name: &str| open_with(name, DEFAULT_PULL_ABOVE).await;
     // Each group is a future of its own, on the heap. In a debug build one function for all of them would need more stack
     // than a thread has.
-    Box::pin(async {
+    let mut groups: Vec<Pin<Box<dyn Future<Output = ()> + '_>>> = vec![];
+    groups.push(Box::pin(async {
         items::an_accepted_item_reads_back_as_it_was_published(open("accept").await).await;
         items::items_answer_in_the_order_asked(open("asked").await).await;
         items::an_edit_gives_the_next_version(open("edit").await).await;
@@ -85,9 +92,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         items::no_reader_gets_an_old_item_once_its_change_is_answered(open("hot").await).await;
         items::given_ids_are_ordered_by_time_and_never_taken_ones(open("ids").await).await;
         items::a_profile_shows_living_items_in_display_order(open("profile").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         retries::i6_the_same_key_gives_the_first_answer_again(open("retry").await).await;
         retries::i6_a_retry_after_edit_and_delete_gives_the_first_answer(open("retry-late").await).await;
         retries::a_key_used_for_another_payload_is_refused(open("reuse").await).await;
@@ -96,9 +102,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         retries::a_delete_frees_neither_an_idempotency_key_nor_an_id(open("not-freed").await).await;
         retries::a_foreign_id_that_many_take_at_once_goes_to_one(open("taken").await).await;
         retries::i6_retries_at_the_same_time_become_one_item(open("race").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         outbox::an_outbox_is_dense_and_in_commit_order(open("outbox").await).await;
         outbox::i11_updates_and_deletes_take_the_door_of_their_add_behind_it(open("doors").await).await;
         outbox::s11_a_new_rank_is_a_delete_and_an_add_by_the_items_own_route(open("moved").await).await;
@@ -106,18 +111,16 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         outbox::s11_who_followed_before_a_move_is_shown_the_item_once(open("moved-late").await).await;
         outbox::one_call_is_one_order_and_sees_its_own_effects(open("batch").await).await;
         outbox::writers_at_the_same_time_leave_dense_outboxes(open("writers").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         follows::users_keep_their_numbers(open("users").await).await;
         follows::an_edge_changes_only_when_asked_for_something_else(open("edges").await).await;
         follows::i10_generations_only_grow_and_the_counter_covers_them(open("generations").await).await;
         follows::lists_show_the_newest_edge_first_and_go_on_at_the_cursor(open("lists").await).await;
         follows::follows_of_one_call_are_listed_in_its_order(open("call").await).await;
         follows::recipients_come_by_number_within_their_bucket(open("recipients").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         events::an_event_is_outstanding_until_it_is_finished(open("events").await).await;
         events::finishing_short_of_the_head_leaves_the_rest_outstanding(open("short").await).await;
         events::an_edge_that_changed_again_stays_outstanding(open("edge-events").await).await;
@@ -126,21 +129,18 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         events::reopened_work_is_finished_by_whoever_has_gone_through_it_since(open("redo").await).await;
         events::epochs_only_grow(&open).await;
         events::counts_follow_what_happens(open("counts").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         revocations::a_revocation_only_moves_forward_and_outlives_a_restart(&open).await;
         revocations::who_follows_the_list_misses_no_revocation(open("revocations").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         announcements::an_accepted_write_is_announced_with_what_it_did(open("announced").await).await;
         announcements::what_is_refused_or_repeated_or_changes_nothing_is_not_announced(open("unannounced").await).await;
         announcements::i6_announcements_outlive_a_restart_until_they_are_forgotten(&open).await;
         announcements::what_one_user_does_is_announced_in_its_order(open("announced-order").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         sights::what_is_seen_only_moves_forward_and_outlives_a_restart(&open).await;
         sights::of_devices_that_race_the_furthest_wins(open("sights").await).await;
         sights::when_an_item_was_published_is_known_even_after_it_was_deleted(open("published").await).await;
@@ -150,9 +150,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         people::s7_people_are_walked_by_number(open("walked").await).await;
         people::s7_what_is_said_of_a_user_enters_no_log(open("no-log").await).await;
         people::s7_calls_that_name_the_same_users_at_once_do_not_stop_each_other(open("same-users").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         push::a_registered_device_is_listed_until_it_is_taken_away(&open).await;
         push::a_user_has_so_many_devices_and_no_more(open("so-many").await).await;
         push::a_push_step_is_told_who_listens(&open).await;
@@ -163,9 +162,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         push::notes_that_come_at_the_same_time_are_all_counted(open("at-once").await).await;
         push::due_notices_are_taken_by_one_each(open("takers").await).await;
         push::what_is_addressed_is_noted_from_the_first_device_on(open("noted").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         reactions::s1_a_reaction_is_in_the_set_once_or_not_at_all(open("reaction-set").await).await;
         reactions::s1_one_call_answers_each_reaction_in_its_place(open("reaction-call").await).await;
         reactions::s1_an_item_takes_so_many_kinds(open("reaction-kinds").await).await;
@@ -175,9 +173,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         reactions::s1_with_its_item_all_of_it_is_gone_from_sight_at_once(open("reaction-ends").await).await;
         reactions::s3_of_some_alone_a_viewer_counts_and_lists_what_it_sees(open("reaction-friends").await).await;
         reactions::s1_reactions_outlive_a_restart(&open).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         comments::s3_comments_page_in_both_directions_without_gap_or_repeat_while_others_write(open("comments").await)
             .await;
         comments::s3_a_comment_says_what_was_written_and_what_it_was_edited_to(open("comment-says").await).await;
@@ -191,9 +188,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         comments::s1_the_count_of_comments_is_exact_after_any_race(open("comment-race").await).await;
         comments::s3_an_imported_comment_takes_its_own_place(open("comment-import").await).await;
         comments::s1_comments_outlive_a_restart(&open).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         notifications::s5_each_sort_of_deed_tells_whom_it_concerns_once(open("notified").await).await;
         notifications::s5_without_a_kind_nobody_is_told(open("untold").await).await;
         notifications::s5_nobody_is_told_of_a_deed_of_ones_own(open("own-deeds").await).await;
@@ -218,9 +214,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         lines::s6_an_erased_user_is_in_no_line_and_has_none(open("lines-erased").await).await;
         lines::s6_members_are_taken_over_from_another_store(open("lines-from").await, open("lines-to").await).await;
         lines::i6_lines_outlive_a_restart(&open).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         mentions::s5_whom_an_item_mentions_is_told_once_until_it_is_deleted(open("mentions").await).await;
         mentions::s5_without_a_kind_a_mention_is_shown_and_told_to_nobody(open("mentions-untold").await).await;
         mentions::s5_of_a_mention_nobody_is_told_who_may_not_see_it(open("mentions-unseen").await).await;
@@ -234,18 +229,16 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         mentions::i6_mentions_outlive_a_restart_and_history_tells_nobody(&open).await;
         mentions::an_erasure_takes_what_a_mention_told_and_leaves_the_lists_of_others(open("mentions-erased").await)
             .await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         erasures::an_erasure_is_under_way_once_and_outlives_a_restart(&open).await;
         erasures::all_of_a_user_is_removed_and_nothing_of_others_whatever_dies(open("erased").await).await;
         erasures::s11_what_was_addressed_to_a_user_and_moved_leaves_with_the_user(open("erased-moved").await).await;
         erasures::who_was_erased_may_begin_anew_under_the_same_number(open("erased-anew").await).await;
         erasures::an_erasure_goes_through_pages_of_any_length(open("erased-pages").await).await;
         erasures::what_lives_or_is_of_others_is_not_scrubbed(open("scrubbed").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         reposts::s8_a_repost_keeps_what_it_names_through_edits_and_a_restart(&open).await;
         reposts::s8_what_does_not_live_is_not_reposted(open("not-reposted").await).await;
         reposts::s8_one_call_may_publish_an_item_and_repost_it(open("repost-call").await).await;
@@ -259,26 +252,23 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         reposts::s1_the_number_of_reposts_is_exact_after_any_race(open("reposts-race").await).await;
         reposts::s8_reposts_are_listed_newest_first_and_without_a_gap(open("reposts-listed").await).await;
         reposts::an_erasure_takes_reposts_out_of_the_number(open("reposts-erased").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         versions::s13_the_bodies_that_an_item_had_are_kept_until_it_is_deleted(&open).await;
         versions::s13_one_call_keeps_each_body_that_it_replaces(open("versions-call").await).await;
         versions::s13_of_many_bodies_the_newest_are_kept(open("versions-many").await).await;
         versions::s13_of_edits_that_race_each_leaves_a_version(open("versions-race").await).await;
         versions::s13_an_erasure_takes_versions_along(open("versions-erased").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         news::an_author_with_too_many_followers_is_pulled(open_with("above", 2).await).await;
         news::i11_a_class_counts_from_the_next_item_and_what_follows_an_add_takes_its_route(open("class").await).await;
         news::i10_pull_numbers_are_dense_and_none_appears_below_one_that_was_seen(open("numbers").await).await;
         news::a_limit_cuts_news_where_it_says(open("limit").await).await;
         news::who_follows_again_pulls_only_what_comes_then(open("again").await).await;
         news::pull_numbers_go_on_after_a_restart(&open).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         direct::what_is_addressed_to_a_reader_in_a_block_is_not_delivered(open("blocked").await).await;
         direct::an_item_addressed_twice_to_one_reader_counts_once(open("twice").await).await;
         direct::an_item_that_reached_nobody_is_told_of_as_one_until_its_end(open("nobody").await).await;
@@ -288,9 +278,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         direct::i6_a_retry_names_the_same_readers_and_another_audience_is_another_payload(open("audience").await).await;
         direct::what_is_addressed_is_outstanding_until_it_is_brought(open("direct-events").await).await;
         direct::an_item_may_be_addressed_to_many(open("many").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         own_posts::s10_an_authors_own_items_stand_in_its_feed_by_every_door(open("own-doors").await).await;
         own_posts::s10_whoever_only_sends_is_given_no_edge(open("own-sends").await).await;
         own_posts::s10_no_list_count_or_mutual_shows_the_edge(open("own-unlisted").await).await;
@@ -302,9 +291,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         own_posts::s10_an_imported_item_gives_the_edge_and_wakes_nobody(open("own-import").await).await;
         own_posts::s10_what_a_user_has_sent_is_listed_until_it_is_deleted(open("sent").await).await;
         own_posts::s10_what_an_erased_user_had_of_its_own_is_gone(open("own-erased").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         rankings::s11_a_ranking_is_replaced_and_the_reader_is_told_the_difference(open("ranked").await).await;
         rankings::s11_a_ranking_changes_nothing_of_its_items(open("ranked-items").await).await;
         rankings::s11_a_ranking_opens_its_items_to_its_reader(open("ranked-open").await).await;
@@ -319,9 +307,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         pins::s13_a_pin_is_of_the_feed_of_its_item_and_outlives_a_restart(&open).await;
         pins::s13_of_pins_that_race_no_more_than_a_few_stand(open("pinned-race").await).await;
         pins::s13_an_erasure_takes_pins_along(open("pinned-erased").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         audiences::s9_a_list_is_its_members(open("lists-of").await).await;
         audiences::s9_lists_outlive_a_restart(&open).await;
         audiences::s9_lists_are_bounded(open("lists-bounded").await).await;
@@ -334,9 +321,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         audiences::s9_an_original_is_shown_to_followers_in_its_audience(open("originals-narrowed").await).await;
         let archive = open("originals-everyones").await;
         audiences::s9_an_original_is_shown_in_its_audience_to_who_follows_because_everyone_does(archive).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         private::s9_a_follow_of_a_private_author_is_a_request(open("private").await).await;
         private::s9_a_request_is_listed_until_it_is_answered_or_taken_back(&open).await;
         private::s9_whoever_is_let_in_follows_once_the_author_is_not_private(open("let-in").await).await;
@@ -346,28 +332,24 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         private::s9_history_tells_who_is_private_and_who_has_asked(open("private-history").await).await;
         private::s9_an_erasure_takes_requests_and_counts_them(open("private-erased").await).await;
         private::s9_requests_and_their_acceptance_are_told_and_taken_back(open("private-told").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         profiles::s13_a_profile_shows_a_viewer_what_is_for_that_viewer(open("profiles").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         shields::a_mute_is_an_unfollow_and_its_end_a_follow_from_now(open("mute").await).await;
         shields::a_follow_under_a_shield_is_listed_and_stays_off(open("under").await).await;
         shields::each_shield_stands_on_its_own_edges(open("block").await).await;
         shields::shields_are_listed_newest_first_by_who_put_them_up(open("shields").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         everyone::everyone_follows_from_then_on(open("everyone").await).await;
         everyone::who_is_followed_by_everyone_stays_so(open("stays").await).await;
         everyone::a_reader_may_leave_whom_everyone_follows_and_come_back(open("leave").await).await;
         everyone::a_follow_beside_everyones_is_listed_and_changes_no_feed(open("beside").await).await;
         everyone::who_had_an_edge_before_keeps_it(open("kept").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         feeds::names_of_feeds_have_dense_numbers_that_outlive_a_restart(&open).await;
         feeds::a_name_interned_by_many_at_once_has_one_number(open("interned").await).await;
         feeds::i11_an_edit_and_a_delete_go_where_the_add_went(open("feed-doors").await).await;
@@ -376,9 +358,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         feeds::a_limit_of_news_counts_the_feeds_own(open("feed-news").await).await;
         feeds::i6_a_retry_that_would_go_to_another_feed_gives_the_first_answer(open("feed-retry").await).await;
         feeds::history_goes_to_its_feed(open("feed-history").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         history::history_takes_its_own_place_wakes_nobody_and_comes_once(open("history").await).await;
         history::a_foreign_id_goes_with_the_item_that_took_it_last(open("like").await).await;
         history::what_was_accepted_before_history_is_told_of_behind_it(open("behind").await).await;
@@ -387,22 +368,23 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         history::a_class_that_was_given_is_not_changed(open("given").await).await;
         history::who_is_named_by_a_refused_line_alone_gets_no_number(open("nameless").await).await;
         history::what_was_addressed_and_had_its_end_is_in_no_feed(open("ended").await).await;
-    })
-    .await;
-    Box::pin(async {
+    }));
+    groups.push(Box::pin(async {
         window::a_follow_late_reads_only_its_own_window(open("late").await).await;
         window::i18_a_follow_step_is_told_no_more_than_that_it_is_too_much(open("too-much").await).await;
         window::i18_a_follow_step_is_told_of_the_first_edges_that_fit(open("fit").await).await;
         window::a_rebuild_brings_what_push_has_not_and_says_of_whom(open("cuts").await).await;
-    })
-    .await;
+    }));
     for seed in 1..=8 {
-        let history = oracle::History::of_seed(seed, 120);
-        let archive = open_with(&format!("oracle-{seed}"), history.pull_above).await;
-        oracle::i4_feeds_agree_with_the_naive_rule(archive, &history).await;
+        let open_with = &open_with;
+        groups.push(Box::pin(async move {
+            let history = oracle::History::of_seed(seed, 120);
+            let archive = open_with(&format!("oracle-{seed}"), history.pull_above).await;
+            oracle::i4_feeds_agree_with_the_naive_rule(archive, &history).await;
+        }));
     }
-
-    items::i6_what_was_accepted_survives_a_restart(&open).await;
+    groups.push(Box::pin(items::i6_what_was_accepted_survives_a_restart(&open)));
+    stream::iter(groups).buffer_unordered(AT_ONCE).collect().await
 }
 
 type Answer = Result<Written, Refused>;

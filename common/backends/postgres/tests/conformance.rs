@@ -15,8 +15,7 @@ use server::{open_with, server};
 async fn the_postgres_archive_keeps_every_promise_of_the_trait() {
     let made: Mutex<HashMap<String, String>> = Mutex::default();
     let open = async |name: &str, pull_above: u64| {
-        let make = || server().database(&format!("of_{}", name.replace('-', "_")));
-        let url = made.lock().unwrap().entry(name.to_owned()).or_insert_with(make).clone();
+        let url = database(&made, "of", name).await;
         Arc::new(open_with(&url, pull_above).await) as Arc<dyn Archive>
     };
     feedgate_conformance::archive::archive(open).await;
@@ -27,12 +26,22 @@ async fn the_postgres_archive_keeps_every_promise_of_the_trait() {
 async fn s14_the_postgres_archive_finds_what_it_is_to_find() {
     let made: Mutex<HashMap<String, String>> = Mutex::default();
     let open = async |name: &str| {
-        let make = || server().database(&format!("search_{name}"));
-        let url = made.lock().unwrap().entry(name.to_owned()).or_insert_with(make).clone();
+        let url = database(&made, "search", name).await;
         Arc::new(open_with(&url, 10).await) as Arc<dyn Archive>
     };
     feedgate_conformance::archive::search::search(open).await;
     are_sound(made).await;
+}
+
+/// The URL of the database of the store of this name, which is made at first.
+async fn database(made: &Mutex<HashMap<String, String>>, prefix: &str, name: &str) -> String {
+    if let Some(url) = made.lock().unwrap().get(name) {
+        return url.clone();
+    }
+    let new = format!("{prefix}_{}", name.replace('-', "_"));
+    let url = tokio::task::spawn_blocking(move || server().database(&new)).await.unwrap();
+    made.lock().unwrap().insert(name.to_owned(), url.clone());
+    url
 }
 
 /// Whatever the suite has done to its stores, their rows agree with each other.
