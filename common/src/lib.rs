@@ -82,6 +82,7 @@ pub mod sealed;
 pub mod search;
 pub mod seen;
 pub mod sessions;
+pub mod trace;
 pub mod varint;
 
 pub use archive::Archive;

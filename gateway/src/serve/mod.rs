@@ -5,7 +5,7 @@
 
 mod accept;
 mod door;
-mod request_id;
+pub(crate) mod request_id;
 mod stream;
 mod upgrade;
 
