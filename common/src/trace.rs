@@ -8,7 +8,7 @@
 //! A job and a wake say what is behind and not by whose doing, and both are merged. So a trace follows the change itself,
 //! by its item and what becomes of it: the gateway that accepts a change [notes](accepted) under which span that was, and
 //! tells the other processes. A worker that brings the change to inboxes, and a gateway that pushes it, look it up. What a
-//! step has done travels with the [`Growth`] that it rings for, so that a push stands under its very step.
+//! step has done travels with the growth that it rings for, so that a push stands under its very step.
 //!
 //! Invariants:
 //! - While [`begin`] was not called, or without the feature `traces`, every function here does nothing: [`is_on`] is one
@@ -17,7 +17,7 @@
 //! - Notes are bounded: [`NOTES_MAX`] changes for [`AGE`] each, and [`READERS_MAX`] readers over all of them.
 //! - A span holds no user, no device and no address.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
@@ -27,10 +27,8 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::change::from_u8;
-use crate::doorbell::Growth;
-use crate::ids::ItemId;
-use crate::{Op, UserNo};
+use crate::change::Op;
+use crate::ids::{ItemId, UserNo};
 
 /// The most changes of which a process notes the trace; the oldest goes for a newer one.
 pub const NOTES_MAX: usize = 8192;
@@ -125,23 +123,20 @@ impl FromStr for Traced {
 
 /// What a span is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Stage {
     /// A request that may write: from its head to the head of its answer.
-    Request = 1,
+    Request,
     /// The writes of a request are committed.
-    Accept = 2,
+    Accept,
     /// A worker has taken a job, and works off one turn of it.
-    Job = 3,
+    Job,
     /// One step of the job has brought the change to inboxes.
-    Step = 4,
+    Step,
     /// A gateway that was told of it has read the change for a device and written it as a frame.
-    Push = 5,
+    Push,
     /// The frame waited for the device's connection to take it.
-    Frame = 6,
+    Frame,
 }
-
-from_u8!(Stage { Request, Accept, Job, Step, Push, Frame });
 
 /// A value that a span tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -335,24 +330,21 @@ impl Turn {
         Some(Self { tracer, began: tracer.sink.now(), jobs: Mutex::default() })
     }
 
-    /// A step that began at `began` has brought changes to inboxes: those of the growth's records, and those that it names
-    /// as traced. Ends the step's span in each trace, and lets the growth tell of it.
-    pub fn step(&self, began: Nanos, growth: &mut Growth) {
-        let changes = growth.records.iter().map(|record| (record.key.item, record.op));
-        let mut all: Vec<(ItemId, Op)> = changes.chain(growth.traced.iter().map(|one| (one.item, one.op))).collect();
-        let mut seen = std::collections::HashSet::new();
-        all.retain(|change| seen.insert(*change));
-        let above: Vec<((ItemId, Op), At)> = {
+    /// A step that began at `began` has brought these changes to so many inboxes. Ends the step's span in each trace, and
+    /// gives the changes that stand under it.
+    pub fn step(&self, began: Nanos, changes: impl Iterator<Item = (ItemId, Op)>, inboxes: usize) -> Vec<Traced> {
+        let mut seen = HashSet::new();
+        let above: Vec<(ItemId, Op, At)> = {
             let notes = &mut self.tracer.notes.lock().of;
-            all.into_iter().filter_map(|change| Some((change, notes.get_mut(&change)?.take_step()?))).collect()
+            let above = |(item, op)| Some((item, op, notes.get_mut(&(item, op))?.take_step()?));
+            changes.filter(|change| seen.insert(*change)).filter_map(above).collect()
         };
-        growth.traced.clear();
-        for ((item, op), above) in above {
+        let step = |(item, op, above): (ItemId, Op, At)| {
             let (job, at) = (self.job(above), At { span: self.tracer.fresh(), ..above });
-            let inboxes = vec![("feedgate.inboxes", number(growth.inboxes.len()))];
-            self.tracer.ended(Stage::Step, at, job, began, inboxes);
-            growth.traced.push(Traced { item, op, at });
-        }
+            self.tracer.ended(Stage::Step, at, job, began, vec![("feedgate.inboxes", number(inboxes))]);
+            Traced { item, op, at }
+        };
+        above.into_iter().map(step).collect()
     }
 
     /// The job's span in this trace.
@@ -375,22 +367,22 @@ impl Drop for Turn {
     }
 }
 
-/// This node was told of the growth: notes by which step each reader was reached.
-pub fn woken(growth: &Growth) {
-    let Some(tracer) = tracer() else { return };
-    if growth.traced.is_empty() {
-        return;
-    }
-    let mut readers: Vec<UserNo> = growth.inboxes.iter().map(|grown| grown.key.reader).collect();
+/// This node was told that inboxes of these readers have grown by traced changes: notes by which step.
+pub fn woken(traced: &[Traced], readers: impl Iterator<Item = UserNo>) {
+    let Some(tracer) = tracer().filter(|_| !traced.is_empty()) else { return };
+    let mut readers: Vec<UserNo> = readers.collect();
     readers.sort_unstable();
     let (woken, mut notes) = (tracer.sink.now(), tracer.notes.lock());
-    for one in &growth.traced {
+    for one in traced {
         notes.reached(*one, Reached { at: one.at, readers: readers.clone(), woken });
     }
 }
 
-/// Changes that are pushed to a device. If it is dropped before [`sent`](Self::sent), they were not sent.
-pub struct Pushing {
+/// Changes that are pushed to a device. If it is dropped before [`sent`](Self::sent), they were not sent. It takes 8 bytes
+/// where it is not there.
+pub struct Pushing(Box<Pushed>);
+
+struct Pushed {
     tracer: &'static Tracer,
     /// The spans of the pushes.
     pushes: Vec<At>,
@@ -400,7 +392,7 @@ pub struct Pushing {
 
 impl fmt::Debug for Pushing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pushing({} traced changes)", self.pushes.len())
+        write!(f, "Pushing({} traced changes)", self.0.pushes.len())
     }
 }
 
@@ -421,22 +413,22 @@ impl Pushing {
             tracer.ended(Stage::Push, at, above, woken, vec![]);
             at
         });
-        let pushes = pushes.collect();
-        Some(Self { tracer, pushes, encoded: tracer.sink.now(), failed: Some("the connection has ended before") })
+        let (pushes, encoded) = (pushes.collect(), tracer.sink.now());
+        Some(Self(Box::new(Pushed { tracer, pushes, encoded, failed: Some("the connection has ended before") })))
     }
 
     /// Adds what is pushed right behind it.
     pub fn merge(&mut self, mut other: Self) {
-        self.pushes.append(&mut other.pushes);
+        self.0.pushes.append(&mut other.0.pushes);
     }
 
     /// The connection has taken all of the frame.
     pub fn sent(mut self) {
-        self.failed = None;
+        self.0.failed = None;
     }
 }
 
-impl Drop for Pushing {
+impl Drop for Pushed {
     fn drop(&mut self) {
         let (began, failed, ended) = (self.encoded, self.failed, self.tracer.sink.now());
         for push in self.pushes.drain(..) {
@@ -508,7 +500,7 @@ impl Notes {
 
     fn reached(&mut self, traced: Traced, step: Reached) {
         let change = (traced.item, traced.op);
-        if !self.of.get(&change).is_some_and(|note| note.at.trace == traced.at.trace) {
+        if self.of.get(&change).is_none_or(|note| note.at.trace != traced.at.trace) {
             self.forget(change);
             self.add(change, Note::new(traced.at, step.woken));
         }

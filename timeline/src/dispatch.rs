@@ -34,8 +34,9 @@ impl Dispatcher {
     /// Carries out a job, or as much of it as one turn takes, and answers the events that are now finished in the Archive.
     /// After an error or a cancelled call the event is still outstanding, or its job will come again; every inbox is whole.
     pub(crate) async fn work_off(&self, job: Job) -> Result<Vec<Event>> {
-        let (mut redo, turn) = (0, Turn::begin());
+        let turn = Turn::begin();
         let turn = turn.as_ref();
+        let mut redo = 0;
         loop {
             let finished = match job {
                 Job::FanOut { author } => vec![Event::Outbox { author, seq: self.fan_out(turn, author).await?, redo }],

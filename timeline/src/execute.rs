@@ -133,7 +133,9 @@ impl Executor {
 /// A step of this turn, which began then, has brought about the growth.
 fn stepped(turn: Option<&Turn>, began: Option<trace::Nanos>, growth: &mut Growth) {
     if let Some((turn, began)) = turn.zip(began) {
-        turn.step(began, growth);
+        let changes = growth.records.iter().map(|record| (record.key.item, record.op));
+        let changes = changes.chain(growth.traced.iter().map(|one| (one.item, one.op)));
+        growth.traced = turn.step(began, changes, growth.inboxes.len());
     }
 }
 

@@ -249,7 +249,7 @@ impl Ear {
         match heard {
             Heard::Growth(growth) => {
                 // The step is noted before a session is woken that would ask for it.
-                trace::woken(growth);
+                trace::woken(&growth.traced, growth.inboxes.iter().map(|grown| grown.key.reader));
                 pool.grown(growth);
             }
             Heard::Hot(head) => {
