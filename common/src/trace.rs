@@ -95,7 +95,7 @@ pub struct Traced {
     pub item: ItemId,
     /// What has become of it.
     pub op: Op,
-    /// The span.
+    /// The span under which it stands.
     pub at: At,
 }
 
@@ -141,9 +141,9 @@ pub enum Stage {
 /// A value that a span tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A text.
+    /// The value is a text.
     Text(String),
-    /// A number.
+    /// The value is a number.
     Number(i64),
 }
 
@@ -152,15 +152,15 @@ pub enum Value {
 pub struct Span {
     /// What it is about.
     pub stage: Stage,
-    /// Itself.
+    /// The name of this span.
     pub at: At,
     /// The span above it in the same trace; `None` if the trace begins with it.
     pub parent: Option<u64>,
     /// Whether the span above it may be of another process.
     pub remote: bool,
-    /// When it began.
+    /// When the span began.
     pub began: Nanos,
-    /// When it ended.
+    /// When the span ended.
     pub ended: Nanos,
     /// What it tells, each value under its name.
     pub attributes: Vec<(&'static str, Value)>,
@@ -170,10 +170,10 @@ pub struct Span {
 
 /// Takes the spans of this process. No call waits.
 pub trait Sink: Send + Sync + 'static {
-    /// The time now.
+    /// Reads the clock of the machine.
     fn now(&self) -> Nanos;
 
-    /// A random number.
+    /// Gives a random number.
     fn number(&self) -> u64;
 
     /// Whether a trace that begins here is sampled: the same answer in every process.
@@ -252,23 +252,24 @@ pub struct Request {
 impl Request {
     /// Begins the span of a request. A caller who names a span has decided whether the trace is sampled; without one the
     /// trace begins here, by the id of the request. `None` if it is not traced.
-    pub fn begin(traceparent: Option<&str>, id: impl FnOnce() -> String) -> Option<Self> {
+    pub fn begin(traceparent: Option<&str>, id: Option<&str>) -> Option<Self> {
         let tracer = tracer()?;
         let above = traceparent.and_then(At::of_traceparent);
         if above.is_some_and(|(_, sampled)| !sampled) {
             return None;
         }
-        let id = id();
-        let trace = above.map_or_else(|| trace_of(&id), |(above, _)| above.trace);
+        let fresh = || u128::from(tracer.fresh()) << 64 | u128::from(tracer.fresh());
+        let own = || id.map_or_else(fresh, trace_of);
+        let trace = above.map_or_else(own, |(above, _)| above.trace);
         if above.is_none() && !tracer.sink.samples(trace) {
             return None;
         }
         let (at, parent) = (At { trace, span: tracer.fresh() }, above.map(|(above, _)| above.span));
-        let attributes = vec![("feedgate.request_id", Value::Text(id))];
+        let attributes = id.map(|id| ("feedgate.request_id", Value::Text(id.to_owned()))).into_iter().collect();
         Some(Self { tracer, at, parent, began: tracer.sink.now(), attributes, failed: Some("the caller has gone") })
     }
 
-    /// Its span.
+    /// The span of the request.
     pub fn at(&self) -> At {
         self.at
     }
@@ -442,7 +443,7 @@ impl Drop for Pushed {
 /// A step, and whom it has reached on this node.
 struct Reached {
     at: At,
-    /// Ascending.
+    /// The readers, in ascending order.
     readers: Vec<UserNo>,
     woken: Nanos,
 }

@@ -30,7 +30,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::life::Parts;
 use crate::outbound::{self, Outbound, Reach};
-use crate::serve::Role;
 use crate::settings::Settings;
 
 /// The most spans that wait; further ones are left out.
@@ -54,9 +53,9 @@ const SAID_EVERY: Duration = Duration::from_secs(60);
 /// The most bytes that are read of an answer.
 const ANSWER_MAX: usize = 64 * 1024;
 
-/// Begins to trace, if the settings say so. Gives what sends the spans. Fails if the system has no certificates of
+/// Begins to trace the program, if the settings say so. Gives what sends the spans. Fails if the system has no certificates of
 /// authorities.
-pub(crate) fn begin(role: Role, settings: &Settings) -> anyhow::Result<Option<Sending>> {
+pub(crate) fn begin(program: &'static str, settings: &Settings) -> anyhow::Result<Option<Sending>> {
     let Some(url) = settings.traces.url() else { return Ok(None) };
     let client = Client(Outbound::new(Reach::All, 1)?);
     let mut exporter = SpanExporter::builder()
@@ -67,7 +66,7 @@ pub(crate) fn begin(role: Role, settings: &Settings) -> anyhow::Result<Option<Se
         .with_timeout(TIMEOUT)
         .build()
         .context("traces.endpoint")?;
-    exporter.set_resource(&resource(role, settings));
+    exporter.set_resource(&resource(program, settings));
     let (queue, spans) = mpsc::channel(QUEUE);
     let left_out = Arc::new(AtomicU64::new(0));
     trace::begin(Queue { queue, left_out: left_out.clone(), threshold: threshold(settings.traces.sample) });
@@ -86,11 +85,11 @@ pub(crate) fn add(parts: &mut Parts, sending: Option<Sending>) {
 }
 
 /// Who this process is. `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` of the environment stand in it too.
-fn resource(role: Role, settings: &Settings) -> Resource {
+fn resource(program: &'static str, settings: &Settings) -> Resource {
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let named = match std::env::var("OTEL_SERVICE_NAME") {
         Ok(_) => Resource::builder(),
-        Err(_) => Resource::builder().with_service_name(role.name),
+        Err(_) => Resource::builder().with_service_name(program),
     };
     let namespace = KeyValue::new("service.namespace", "feedgate");
     let instance = (!settings.node.is_empty()).then(|| KeyValue::new("service.instance.id", settings.node.clone()));
@@ -136,7 +135,7 @@ impl Sink for Queue {
     }
 }
 
-/// Sends what waits.
+/// Sends the spans that wait.
 pub(crate) struct Sending {
     exporter: SpanExporter,
     spans: mpsc::Receiver<Span>,

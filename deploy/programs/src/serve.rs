@@ -106,7 +106,7 @@ async fn start(
 ) -> anyhow::Result<Started> {
     let kind = settings.kind().map_err(|problems| anyhow!(problems.join("\n")))?;
     #[cfg(feature = "otlp")]
-    let traces = crate::otlp::begin(role, &settings)?;
+    let traces = crate::otlp::begin(role.name, &settings)?;
     let descriptors = descriptors::raise();
     if !role.gateway {
         #[cfg_attr(not(feature = "otlp"), expect(unused_mut, reason = "a part more with traces"))]

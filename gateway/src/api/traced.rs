@@ -11,10 +11,11 @@ use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::trace::{self, At, Value};
 use feedgate_common::{ItemId, Op};
 
-use crate::serve::request_id::RequestId;
-
 /// The header of W3C Trace Context.
 const HEADER: &str = "traceparent";
+
+/// The header with the id of the request.
+const ID: &str = "x-request-id";
 
 tokio::task_local! {
     /// The span of the request that this task answers.
@@ -46,13 +47,13 @@ fn begin(request: &Request) -> Option<trace::Request> {
     if !trace::is_on() || [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method()) {
         return None;
     }
-    // A call that came by NATS has no id.
-    let id = || request.extensions().get::<RequestId>().cloned().unwrap_or_else(|| RequestId::of(request.headers()));
-    trace::Request::begin(traceparent(request.headers()), || id().as_str().to_owned())
+    // The port has put the id there; a call that came by NATS has none.
+    trace::Request::begin(only(request.headers(), HEADER), only(request.headers(), ID))
 }
 
-fn traceparent(headers: &HeaderMap) -> Option<&str> {
-    let mut named = headers.get_all(HEADER).iter();
+/// The text of a header that stands there once.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut named = headers.get_all(name).iter();
     named.next().filter(|_| named.next().is_none())?.to_str().ok()
 }
 

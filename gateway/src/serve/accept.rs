@@ -217,7 +217,7 @@ impl Acceptor {
             let id = RequestId::of(request.headers());
             let span = id.span();
             if trace::is_on() {
-                request.extensions_mut().insert(id.clone());
+                id.mark(request.headers_mut());
             }
             let answering = async move {
                 let answer = if request.uri().path() == upgrade::PATH {

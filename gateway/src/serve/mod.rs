@@ -5,7 +5,7 @@
 
 mod accept;
 mod door;
-pub(crate) mod request_id;
+mod request_id;
 mod stream;
 mod upgrade;
 

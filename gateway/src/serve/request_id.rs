@@ -15,26 +15,21 @@ const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const MAX: usize = 128;
 
 /// The id of one request.
-#[derive(Clone)]
-pub(crate) struct RequestId(HeaderValue);
+pub(super) struct RequestId(HeaderValue);
 
 impl RequestId {
     /// The id that the request names. Without one, or with one that is not usable, or with two: a fresh one, 32
     /// hexadecimal digits.
-    pub(crate) fn of(request: &HeaderMap) -> Self {
+    pub(super) fn of(request: &HeaderMap) -> Self {
         let mut named = request.get_all(HEADER).iter();
         let only = named.next().filter(|_| named.next().is_none());
         Self(only.filter(|id| is_usable(id.as_bytes())).cloned().unwrap_or_else(fresh))
     }
 
-    /// The id as text.
-    pub(crate) fn as_str(&self) -> &str {
-        self.0.to_str().expect("visible ASCII is text")
-    }
-
     /// The span of all that is done for the request. Its level lets it stand around lines of every level.
     pub(super) fn span(&self) -> Span {
-        tracing::error_span!("request", request_id = %self.as_str())
+        let id = self.0.to_str().expect("visible ASCII is text");
+        tracing::error_span!("request", request_id = %id)
     }
 
     /// Puts the id into the head of the answer.
