@@ -247,6 +247,7 @@ pub struct Request {
     began: Nanos,
     attributes: Vec<(&'static str, Value)>,
     failed: Option<&'static str>,
+    is_forgotten: bool,
 }
 
 impl Request {
@@ -266,7 +267,8 @@ impl Request {
         }
         let (at, parent) = (At { trace, span: tracer.fresh() }, above.map(|(above, _)| above.span));
         let attributes = id.map(|id| ("feedgate.request_id", Value::Text(id.to_owned()))).into_iter().collect();
-        Some(Self { tracer, at, parent, began: tracer.sink.now(), attributes, failed: Some("the caller has gone") })
+        let (began, failed) = (tracer.sink.now(), Some("the caller has gone"));
+        Some(Self { tracer, at, parent, began, attributes, failed, is_forgotten: false })
     }
 
     /// The span of the request.
@@ -279,11 +281,19 @@ impl Request {
         self.attributes.extend(attributes);
         self.failed = failed.then_some("the server could not carry it out");
     }
+
+    /// Leaves out the span, as if the request were not traced.
+    pub fn forget(mut self) {
+        self.is_forgotten = true;
+    }
 }
 
 impl Drop for Request {
     fn drop(&mut self) {
-        let Self { tracer, at, parent, began, failed, .. } = *self;
+        let Self { tracer, at, parent, began, failed, is_forgotten, .. } = *self;
+        if is_forgotten {
+            return;
+        }
         let (attributes, ended) = (std::mem::take(&mut self.attributes), tracer.sink.now());
         let stage = Stage::Request;
         tracer.sink.ended(Span { stage, at, parent, remote: true, began, ended, attributes, failed });

@@ -77,15 +77,17 @@ test("a post without one is a trace with the id of its request, and so are an ed
   }
 });
 
-test("what is addressed to a reader has its trace too, and what a caller does not sample has none", async (t) => {
+test("what is addressed to a reader has its trace too; what a caller does not sample has none, nor what is refused", async (t) => {
   const collector = await Collector.start(t);
   const { server, shows } = await traced(t, collector.config());
-  const [unsampled, trace] = [hex(16), hex(16)];
+  const [unsampled, refused, trace] = [hex(16), hex(16), hex(16)];
+  const stranger = { token: "no-key", headers: { traceparent: `00-${refused}-${hex(8)}-01` } };
+  assert.equal((await server.request("POST", "/v1/items", { author: "bob", body: 1 }, stranger)).status, 401);
   await shows(await publish(server, "not traced", { traceparent: `00-${unsampled}-${hex(8)}-00` }));
   const direct = { author: "bob", body: 1, audience: { users: ["ann"] } };
   await shows(await server.call("POST", "/v1/items", direct, { headers: { traceparent: `00-${trace}-${hex(8)}-01` } }));
   descends(await collector.trace(trace, WAY), WAY);
-  assert.deepEqual(collector.spans.filter((span) => span.trace === unsampled), []);
+  assert.deepEqual(collector.spans.filter((span) => [unsampled, refused].includes(span.trace)), []);
 });
 
 test("a sample of 0 sends nothing", async (t) => {

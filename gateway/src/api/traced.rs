@@ -1,15 +1,17 @@
 //! The span of a request that may write, and what its writes have to know of it.
 //!
-//! Reads have none: a trace is for the way of a change. What a caller says in `traceparent` counts only if it says it once
-//! and rightly.
+//! Reads have none: a trace is for the way of a change. Nor have requests on a port for readers, and of callers who are
+//! refused: nobody without a key makes spans. What a caller says in `traceparent` counts only if it says it once and rightly.
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::trace::{self, At, Value};
 use feedgate_common::{ItemId, Op};
+
+use crate::net::surface::Surface;
 
 /// The header of W3C Trace Context.
 const HEADER: &str = "traceparent";
@@ -30,10 +32,14 @@ pub(super) fn current() -> Option<At> {
 
 /// Answers a request, within a span if it is traced.
 pub(super) async fn around(route: &'static str, request: Request, next: Next) -> Response {
-    let Some(asked) = begin(&request) else { return next.run(request).await };
+    let Some(asked) = begin(route, &request) else { return next.run(request).await };
     let method = request.method().to_string();
     let answer = CURRENT.scope(asked.at(), next.run(request)).await;
     let status = answer.status();
+    if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status) {
+        asked.forget();
+        return answer;
+    }
     let attributes = [
         ("http.request.method", Value::Text(method)),
         ("http.route", Value::Text(route.to_owned())),
@@ -43,8 +49,11 @@ pub(super) async fn around(route: &'static str, request: Request, next: Next) ->
     answer
 }
 
-fn begin(request: &Request) -> Option<trace::Request> {
+fn begin(route: &str, request: &Request) -> Option<trace::Request> {
     if !trace::is_on() || [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method()) {
+        return None;
+    }
+    if !route.starts_with("/v1/") || request.extensions().get() == Some(&Surface::Readers) {
         return None;
     }
     // The port has put the id there; a call that came by NATS has none.
