@@ -13,6 +13,7 @@ use crate::archive::PullHead;
 use crate::change::from_u8;
 use crate::error::Result;
 use crate::inboxes::{Grown, Numbered};
+use crate::trace::Traced;
 use crate::{Entry, InboxKey, ItemId, Position, Record, UserNo};
 
 /// Inboxes that have grown by the same records of one author.
@@ -24,12 +25,14 @@ pub struct Growth {
     pub records: Vec<Record>,
     /// Which inboxes, and how many of the records each.
     pub inboxes: Vec<Grown>,
+    /// Under which step of a trace the changes stand that are traced.
+    pub traced: Vec<Traced>,
 }
 
 impl Growth {
     /// One inbox has grown by something that is not told.
     pub fn of_one(key: InboxKey, author: UserNo, head: Position) -> Self {
-        Self { author, records: vec![], inboxes: vec![Grown { key, head, appended: 0, generation: 0 }] }
+        Self { author, records: vec![], inboxes: vec![Grown { key, head, appended: 0, generation: 0 }], traced: vec![] }
     }
 
     /// What `grown` has taken in, with its sequence ids; nothing if that was not told.
@@ -208,7 +211,8 @@ mod tests {
         };
         let head = Position { epoch: Epoch(3), offset: 11 };
         let grown = Grown { key: InboxKey::main(UserNo(1)), head, appended: 2, generation: 4 };
-        let growth = Growth { author: UserNo(9), records: (5..=7).map(record).collect(), inboxes: vec![grown] };
+        let growth =
+            Growth { author: UserNo(9), records: (5..=7).map(record).collect(), inboxes: vec![grown], traced: vec![] };
         let entries: Vec<_> = growth.entries(&grown).map(|n| (n.seq, n.entry.outbox_seq)).collect();
         assert_eq!(entries, [(10, 6), (11, 7)]);
         assert_eq!(Growth { records: vec![], ..growth }.entries(&grown).len(), 0);

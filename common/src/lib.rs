@@ -18,6 +18,7 @@
 //!   archive, inboxes, sessions,      the five traits a store implements;
 //!   jobs, doorbell                   a network may lie between each of them and its caller
 //!   intake/                          calls of the HTTP API that come as messages: subjects, and their order
+//!   trace                            the spans of a write, from its request to the frames of devices
 //!   metrics                          what is counted for operators, and its text for Prometheus
 //!   feed/                            the rules over the traits that a gateway needs: write, rebuild, read, page
 //! ```
@@ -82,6 +83,7 @@ pub mod sealed;
 pub mod search;
 pub mod seen;
 pub mod sessions;
+pub mod trace;
 pub mod varint;
 
 pub use archive::Archive;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use feedgate_common::archive::Event;
 use feedgate_common::error::Result;
 use feedgate_common::jobs::Job;
+use feedgate_common::trace::Turn;
 use feedgate_common::{Archive, Bucket, DirectSeq, InboxKey, OutboxSeq, PullSeq, UserNo, Watermarks, failpoint};
 use futures_util::{StreamExt, stream};
 
@@ -33,12 +34,14 @@ impl Dispatcher {
     /// Carries out a job, or as much of it as one turn takes, and answers the events that are now finished in the Archive.
     /// After an error or a cancelled call the event is still outstanding, or its job will come again; every inbox is whole.
     pub(crate) async fn work_off(&self, job: Job) -> Result<Vec<Event>> {
+        let turn = Turn::begin();
+        let turn = turn.as_ref();
         let mut redo = 0;
         loop {
             let finished = match job {
-                Job::FanOut { author } => vec![Event::Outbox { author, seq: self.fan_out(author).await?, redo }],
+                Job::FanOut { author } => vec![Event::Outbox { author, seq: self.fan_out(turn, author).await?, redo }],
                 Job::Edge { reader, .. } | Job::Edges { reader } => self.executor.edges(reader).await?,
-                Job::Direct { reader } => vec![self.executor.direct(reader).await?],
+                Job::Direct { reader } => vec![self.executor.direct(turn, reader).await?],
             };
             let stays = self.archive.finish(&finished).await?;
             failpoint::hit("event-finished");
@@ -67,16 +70,16 @@ impl Dispatcher {
 
     /// Advances all buckets of the author, and gives the last record that every bucket has passed. If one bucket fails, the
     /// others still advance.
-    async fn fan_out(&self, author: UserNo) -> Result<OutboxSeq> {
-        match self.executor.all_buckets(author).await? {
+    async fn fan_out(&self, turn: Option<&Turn>, author: UserNo) -> Result<OutboxSeq> {
+        match self.executor.all_buckets(turn, author).await? {
             Some(head) => Ok(head),
-            None => self.bucket_by_bucket(author).await,
+            None => self.bucket_by_bucket(turn, author).await,
         }
     }
 
-    async fn bucket_by_bucket(&self, author: UserNo) -> Result<OutboxSeq> {
+    async fn bucket_by_bucket(&self, turn: Option<&Turn>, author: UserNo) -> Result<OutboxSeq> {
         let reached: Vec<Result<Reached>> =
-            stream::iter((0..self.buckets).map(|bucket| self.executor.bucket(author, Bucket(bucket))))
+            stream::iter((0..self.buckets).map(|bucket| self.executor.bucket(turn, author, Bucket(bucket))))
                 .buffer_unordered(self.buckets_at_once)
                 .collect()
                 .await;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Event, PullHead};
 use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
+use feedgate_common::trace::{self, Turn};
 use feedgate_common::{Bucket, Doorbell, OutboxSeq, UserNo, failpoint};
 use futures_util::future::join_all;
 
@@ -45,15 +46,18 @@ impl Executor {
 
     /// Advances all buckets together towards the outbox head, [`ROUNDS`] rounds at most, and gives the last record that all
     /// have passed. Gives `None` if each bucket must be advanced by itself. Cancelling loses nothing.
-    pub(crate) async fn all_buckets(&self, author: UserNo) -> Result<Option<OutboxSeq>> {
+    pub(crate) async fn all_buckets(&self, turn: Option<&Turn>, author: UserNo) -> Result<Option<OutboxSeq>> {
         let mut passed = 0;
         for _ in 0..ROUNDS {
+            let began = trace::began();
             let round = self.fan_out.advance_all(author).await?;
             if let Some(head) = round.hot {
                 self.doorbell.hot(head).await;
             }
             round.grown.iter().for_each(|growth| self.metrics.steps.add(growth.inboxes.len() as u64));
-            join_all(together(round.grown).iter().map(|growth| self.doorbell.ring(growth))).await;
+            let mut grown = together(round.grown);
+            grown.iter_mut().for_each(|growth| stepped(turn, began, growth));
+            join_all(grown.iter().map(|growth| self.doorbell.ring(growth))).await;
             match round.left {
                 Left::Nothing(head) => {
                     failpoint::hit("bucket-finished");
@@ -71,13 +75,15 @@ impl Executor {
 
     /// Advances one bucket of the author towards the outbox head, [`STEPS`] steps at most, and gives how far it has come.
     /// Cancelling loses nothing.
-    pub(crate) async fn bucket(&self, author: UserNo, bucket: Bucket) -> Result<Reached> {
+    pub(crate) async fn bucket(&self, turn: Option<&Turn>, author: UserNo, bucket: Bucket) -> Result<Reached> {
         let mut hot = None;
         for _ in 0..STEPS {
+            let began = trace::began();
             match self.fan_out.advance(author, bucket).await? {
-                Step::Moved { growth, hot: passed } => {
+                Step::Moved { mut growth, hot: passed } => {
                     hot = hot.max(passed);
                     if !growth.inboxes.is_empty() {
+                        stepped(turn, began, &mut growth);
                         self.metrics.steps.add(growth.inboxes.len() as u64);
                         self.doorbell.ring(&growth).await;
                     }
@@ -102,23 +108,34 @@ impl Executor {
     /// by this; none if no edge is outstanding. Cancelling loses nothing.
     pub(crate) async fn edges(&self, reader: UserNo) -> Result<Vec<Event>> {
         let (finished, grown) = self.fan_out.step_edges(reader).await?;
-        self.tell(grown).await;
+        self.tell(&grown).await;
         Ok(finished)
     }
 
     /// Brings items that are addressed to the reader to the reader's inboxes. Gives the event that is finished by this.
     /// Cancelling loses nothing.
-    pub(crate) async fn direct(&self, reader: UserNo) -> Result<Event> {
-        let (event, grown) = self.fan_out.take_direct(reader).await?;
-        self.tell(grown).await;
+    pub(crate) async fn direct(&self, turn: Option<&Turn>, reader: UserNo) -> Result<Event> {
+        let began = trace::began();
+        let (event, mut grown) = self.fan_out.take_direct(reader).await?;
+        grown.iter_mut().for_each(|growth| stepped(turn, began, growth));
+        self.tell(&grown).await;
         Ok(event)
     }
 
-    async fn tell(&self, grown: Vec<Growth>) {
+    async fn tell(&self, grown: &[Growth]) {
         for growth in grown {
             self.metrics.steps.add(growth.inboxes.len() as u64);
-            self.doorbell.ring(&growth).await;
+            self.doorbell.ring(growth).await;
         }
+    }
+}
+
+/// A step of this turn, which began then, has brought about the growth.
+fn stepped(turn: Option<&Turn>, began: Option<trace::Nanos>, growth: &mut Growth) {
+    if let Some((turn, began)) = turn.zip(began) {
+        let changes = growth.records.iter().map(|record| (record.key.item, record.op));
+        let changes = changes.chain(growth.traced.iter().map(|one| (one.item, one.op)));
+        growth.traced = turn.step(began, changes, growth.inboxes.len());
     }
 }
 
@@ -150,6 +167,7 @@ mod tests {
             author: UserNo(9),
             records: vec![Record { seq, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key }],
             inboxes: readers.iter().map(grown).collect(),
+            traced: vec![],
         }
     }
 

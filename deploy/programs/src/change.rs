@@ -24,7 +24,7 @@ use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
 /// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 96] = [
+pub(crate) const SETTINGS: [(&str, Takes); 98] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -121,6 +121,8 @@ pub(crate) const SETTINGS: [(&str, Takes); 96] = [
     ("push.retry_first_secs", AtStart),
     ("push.retry_max_secs", AtStart),
     ("push.tries", AtStart),
+    ("traces.endpoint", AtStart),
+    ("traces.sample", AtStart),
 ];
 
 /// One setting that differs.

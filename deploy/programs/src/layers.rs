@@ -212,12 +212,13 @@ fn variable(key: &str) -> String {
 fn typed(text: String, like: &Value) -> Value {
     match like {
         Value::Integer(_) => text.parse().map(Value::Integer).unwrap_or(Value::String(text)),
+        Value::Float(_) => text.parse().map(Value::Float).unwrap_or(Value::String(text)),
         Value::Boolean(_) => text.parse().map(Value::Boolean).unwrap_or(Value::String(text)),
         Value::Array(_) => {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
         }
-        Value::String(_) | Value::Float(_) | Value::Datetime(_) | Value::Table(_) => Value::String(text),
+        Value::String(_) | Value::Datetime(_) | Value::Table(_) => Value::String(text),
     }
 }
 
@@ -288,10 +289,11 @@ fn expected(key: &str, default: &Value) -> String {
         _ if key == "backfill" => format!("a whole number in range, such as {default}, or \"all\""),
         _ if key == "log_format" => r#""text" or "json""#.to_owned(),
         Value::Integer(n) => format!("a whole number in range, such as {n}"),
+        Value::Float(n) => format!("a number, such as {n:?}"),
         Value::Array(_) => "a list of strings".to_owned(),
         Value::Boolean(_) => "true or false".to_owned(),
         Value::Table(_) => "a section".to_owned(),
-        Value::String(_) | Value::Float(_) | Value::Datetime(_) => format!("a string, such as {default}"),
+        Value::String(_) | Value::Datetime(_) => format!("a string, such as {default}"),
     }
 }
 

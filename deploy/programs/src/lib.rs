@@ -35,6 +35,8 @@ mod kind;
 mod layers;
 mod life;
 mod log;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod outbound;
 mod ports;
 mod reach;

@@ -105,9 +105,15 @@ async fn start(
     accept_loss: bool,
 ) -> anyhow::Result<Started> {
     let kind = settings.kind().map_err(|problems| anyhow!(problems.join("\n")))?;
+    #[cfg(feature = "otlp")]
+    let traces = crate::otlp::begin(role.name, &settings)?;
     let descriptors = descriptors::raise();
     if !role.gateway {
-        return start_worker(role, &settings, given, hang_up).await;
+        #[cfg_attr(not(feature = "otlp"), expect(unused_mut, reason = "a part more with traces"))]
+        let mut started = start_worker(role, &settings, given, hang_up).await?;
+        #[cfg(feature = "otlp")]
+        crate::otlp::add(&mut started.parts, traces);
+        return Ok(started);
     }
     let ports = Ports::bind(&settings)?;
     let tls_files = settings.tls.files().map(tls::Files::open).transpose()?;
@@ -135,6 +141,8 @@ async fn start(
 
     let announced = data::announce(&settings.data, &backends(&ports, &settings), lock)?;
     let mut parts = Parts::default();
+    #[cfg(feature = "otlp")]
+    crate::otlp::add(&mut parts, traces);
     if let Some(embedded) = &stores.embedded {
         let (died, stop) = (embedded.died(), parts.stop());
         parts.add(async move {

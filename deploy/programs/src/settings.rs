@@ -11,6 +11,7 @@ mod notify;
 mod push;
 mod search;
 mod tls;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ use tracing_subscriber::EnvFilter;
 
 pub(crate) use push::Push;
 pub(crate) use tls::{AdminTls, PortFiles, StoresTls, Tls};
+pub(crate) use traces::Traces;
 
 use crate::kind::{EMBEDDED, Kind};
 use crate::log::LogFormat;
@@ -111,6 +113,8 @@ pub(crate) struct Settings {
     pub(crate) timeline: feedgate_timeline::Settings,
     /// Whom a worker tells of posts to readers who are away.
     pub(crate) push: Push,
+    /// Where traces of writes are sent.
+    pub(crate) traces: Traces,
 }
 
 /// The settings of one named feed.
@@ -173,6 +177,7 @@ impl Default for Settings {
             search: Search::default(),
             timeline: feedgate_timeline::Settings::default(),
             push: Push::default(),
+            traces: Traces::default(),
         }
     }
 }
@@ -265,6 +270,7 @@ impl Settings {
         problems.extend(self.search.text().err());
         problems.extend(self.timeline.problems().into_iter().map(|problem| format!("timeline.{problem}")));
         problems.extend(self.push.problems());
+        problems.extend(self.traces.problems(cfg!(feature = "otlp")));
         problems
     }
 }
@@ -324,6 +330,7 @@ mod tests {
             search: Search { fields: vec!["".into()] },
             timeline: feedgate_timeline::Settings { in_flight: 0, ..Default::default() },
             push: Push { tries: 0, ..Push::default() },
+            traces: Traces { sample: 2.0, ..Traces::default() },
             ..Settings::default()
         };
         let problems = wrong.problems();
@@ -347,6 +354,7 @@ mod tests {
             "search.fields",
             "timeline.in_flight",
             "push.tries",
+            "traces.sample",
         ];
         assert_eq!(problems.len(), keys.len(), "{problems:#?}");
         for (key, problem) in keys.iter().zip(&problems) {

@@ -26,6 +26,7 @@ use super::ROUTES;
 use super::access::ReadKey;
 use super::problem::Kind;
 use super::query::NoQuery;
+use super::traced;
 use crate::clock;
 
 /// How long a scrape waits for each store; all are asked at once.
@@ -45,6 +46,10 @@ impl Route {
         let found = path.and_then(|path| ROUTES.iter().position(|(route, _)| *route == path));
         Self(found.unwrap_or(ROUTES.len()))
     }
+
+    fn name(self) -> &'static str {
+        ROUTES.get(self.0).map_or("other", |(path, _)| path)
+    }
 }
 
 impl Labels for Route {
@@ -57,7 +62,7 @@ impl Labels for Route {
     }
 
     fn pairs(self) -> Vec<(&'static str, &'static str)> {
-        vec![("route", ROUTES.get(self.0).map_or("other", |(path, _)| path))]
+        vec![("route", self.name())]
     }
 }
 
@@ -172,7 +177,7 @@ impl Metrics {
 /// The middleware around every route: counts the answer.
 pub(super) async fn measured(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
     let (route, began) = (Route::of(&request), Instant::now());
-    let response = next.run(request).await;
+    let response = traced::around(route.name(), request, next).await;
     metrics.times.of(route).took(began.elapsed());
     metrics.answers.of(Answer::of(route, response.status())).inc();
     if let Some(kind) = response.extensions().get::<Kind>() {

@@ -57,6 +57,7 @@ pub(crate) mod settings;
 mod shields;
 mod stats;
 mod token;
+mod traced;
 mod transfer;
 mod versions;
 pub(crate) mod writer;

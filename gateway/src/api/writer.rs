@@ -9,13 +9,14 @@ use feedgate_common::feed::{Publisher, jobs_of};
 use feedgate_common::jobs::Job;
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::notify::Notified;
-use feedgate_common::{ItemId, Jobs, StoreError, UserNo, error, failpoint};
+use feedgate_common::{ItemId, Jobs, StoreError, UserNo, error, failpoint, trace};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::metrics::Metrics;
 use super::problem::Problem;
 use super::relay::Relay;
+use super::traced;
 use crate::clock;
 use crate::node::watches::Watches;
 
@@ -49,6 +50,7 @@ impl Writer {
     /// dropped, the writes are still carried out, and the workers are told.
     pub(super) async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
         let Self { publisher, named, relay, metrics, watches, .. } = self.clone();
+        let traced = traced::current().zip(trace::began()).map(|of| (of, traced::changes(&writes)));
         let accepting = async move {
             let items: Vec<Option<ItemId>> = writes.iter().map(item_of).collect();
             let written = metrics.writing(writes.len(), publisher.accept(writes, &named, clock::now())).await?;
@@ -56,6 +58,9 @@ impl Writer {
                 let changed = item.filter(|_| written.is_ok()).into_iter().chain(original_of(written));
                 changed.for_each(|item| watches.touched(Touch { item, comment: None }));
                 watches.narrowed(narrowed(written));
+            }
+            if let Some(((under, began), changes)) = traced {
+                trace::accepted(under, began, traced::made(changes, &written)).await;
             }
             relay.tell(jobs_of(&written)).await;
             Ok(written)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Change, FETCH, Sight};
 use feedgate_common::inboxes::{Numbered, Read};
+use feedgate_common::trace::{self, Pushing};
 use feedgate_common::{FeedId, InboxKey, Position};
 
 use super::shared::Shared;
@@ -31,6 +32,8 @@ pub(crate) struct Reading {
     pub(crate) held: Option<Reservation>,
     /// What was seen and is unread, if that was asked for; counted after `found` was read.
     pub(crate) sight: Option<Sight>,
+    /// The changes of the frame that are traced.
+    pub(crate) pushing: Option<Pushing>,
 }
 
 /// What a channel wants to read.
@@ -86,7 +89,7 @@ async fn find(shared: &Shared, who: &Identity, pushes: Pushes, wanted: Wanted) -
             }
         }
     };
-    Ok(Reading { found, frame: vec![], held: None, sight: None })
+    Ok(Reading { found, frame: vec![], held: None, sight: None, pushing: None })
 }
 
 /// The changes after `own`, as pushes. If `live`, they may come from what the doorbell told.
@@ -112,7 +115,7 @@ async fn changes(
     let (entries, head) = match read {
         Read::Entries { entries, head, .. } => (entries, head),
         Read::Gone { head } => {
-            return Ok(Reading { found: Found::Gone(head), frame: vec![], held: None, sight: None });
+            return Ok(Reading { found: Found::Gone(head), frame: vec![], held: None, sight: None, pushing: None });
         }
         Read::Missing => unreachable_missing()?,
     };
@@ -131,8 +134,16 @@ async fn changes(
     let mut frame = Vec::new();
     let last = encode(shared, key, &entries, SLICE_BYTES, &mut frame, push, format.between_pushes()).await?;
     held.shrink(frame.capacity());
-    let found = Found::Changes { first: own.offset + 1, last: last.unwrap_or(own.offset), head };
-    Ok(Reading { found, frame, held: Some(held), sight: None })
+    let last = last.unwrap_or(own.offset);
+    let pushing = if live { traced(key, entries.iter().filter(|numbered| numbered.seq <= last)) } else { None };
+    let found = Found::Changes { first: own.offset + 1, last, head };
+    Ok(Reading { found, frame, held: Some(held), sight: None, pushing })
+}
+
+/// The spans of a frame with these changes, as far as they are traced.
+#[inline]
+fn traced<'a>(key: InboxKey, pushed: impl Iterator<Item = &'a Numbered>) -> Option<Pushing> {
+    trace::is_on().then(|| Pushing::begin(key.reader, pushed.map(|n| (n.entry.key.item, n.entry.op)))).flatten()
 }
 
 /// Appends entries of this inbox in order, with `separator` between them, until `out` holds `bytes_max` bytes. Gives

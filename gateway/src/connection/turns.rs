@@ -91,12 +91,15 @@ impl Connection {
             // Another node may have claimed this device and told it more: what was read is dropped without being sent
             // (I17).
             Ok(_) if !self.shared.lease.may_push() => self.failed(feed),
-            Ok(Reading { found, frame, held, sight }) => {
+            Ok(Reading { found, frame, held, sight, pushing }) => {
                 let channel = self.channels.of(feed);
                 channel.backoff.succeeded();
                 channel.looking |= found.is_cut();
                 if let Some(held) = held {
                     self.transport.link_mut().hold(held);
+                }
+                if let Some(pushing) = pushing {
+                    self.transport.link_mut().traces(pushing);
                 }
                 self.drive(feed, Input::Found(found), &Brought { frame, sight })?;
                 self.tell(feed, sight);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use feedgate_common::trace::Pushing;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::limits::budget::{Reservation, Share};
@@ -46,6 +47,8 @@ struct Outgoing {
     uncounted: bool,
     /// How long the peer is waited for; set by the first write that had to wait.
     pace: Option<Pace>,
+    /// The traced changes among `bytes`.
+    pushing: Option<Pushing>,
 }
 
 impl Link {
@@ -81,6 +84,14 @@ impl Link {
         match &mut self.out.get_or_insert_default().held {
             Some(before) => before.merge(held),
             none => *none = Some(held),
+        }
+    }
+
+    /// Changes of what is sent next are traced: their spans end when all is written.
+    pub(crate) fn traces(&mut self, pushing: Pushing) {
+        match &mut self.out.get_or_insert_default().pushing {
+            Some(before) => before.merge(pushing),
+            none => *none = Some(pushing),
         }
     }
 
@@ -147,7 +158,9 @@ impl Link {
             Poll::Pending => {
                 pace.get_or_insert_with(|| Pace::begin(now(), timeout));
             }
-            Poll::Ready(Ok(())) => *out = None,
+            Poll::Ready(Ok(())) => {
+                out.take().and_then(|all| all.pushing).into_iter().for_each(Pushing::sent);
+            }
             Poll::Ready(Err(_)) => {}
         }
         flushed

@@ -31,6 +31,7 @@ use feedgate_common::doorbell::{Closing, Heard, Listening, Onlooker};
 use feedgate_common::error;
 use feedgate_common::feed::{Changes, Feeds, Pages, Saw};
 use feedgate_common::metrics::Counter;
+use feedgate_common::trace;
 use feedgate_common::{Doorbell, FeedId, InboxKey, Jobs, Position, Sessions, UserNo};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -246,7 +247,11 @@ impl Ear {
     fn hear(&self, heard: Heard<'_>) {
         let LocalSessions { node: own, pool, mailboxes, .. } = &*self.local;
         match heard {
-            Heard::Growth(growth) => pool.grown(growth),
+            Heard::Growth(growth) => {
+                // The step is noted before a session is woken that would ask for it.
+                trace::woken(&growth.traced, growth.inboxes.iter().map(|grown| grown.key.reader));
+                pool.grown(growth);
+            }
             Heard::Hot(head) => {
                 self.reads.changes.heard_pull(head.pull_seq);
                 self.hot.hear(head);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use feedgate_common::trace;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -215,6 +216,9 @@ impl Acceptor {
             let (api, hand_over) = (api.clone(), hand_over.clone());
             let id = RequestId::of(request.headers());
             let span = id.span();
+            if trace::is_on() {
+                id.mark(request.headers_mut());
+            }
             let answering = async move {
                 let answer = if request.uri().path() == upgrade::PATH {
                     let mut answer = upgrade::answer(&door, request);

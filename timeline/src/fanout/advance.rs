@@ -88,7 +88,7 @@ impl FanOut {
                     // A step that brings pushed records may pass by pulled ones behind them.
                     let hot = hot(author, &outbox, &outbox.records[..passed]);
                     let inboxes = if loud(&records, outbox.live) { inboxes } else { vec![] };
-                    return Ok(Step::Moved { growth: Growth { author, records, inboxes }, hot });
+                    return Ok(Step::Moved { growth: Growth { author, records, inboxes, traced: vec![] }, hot });
                 }
                 Advanced::Overtaken(_) | Advanced::Stale => {}
             }
@@ -208,7 +208,7 @@ impl FanOut {
         match self.inboxes().advance(step).await? {
             Advanced::Moved(inboxes) => {
                 failpoint::hit("step-answered");
-                let grown = (!inboxes.is_empty()).then_some(Growth { author, records, inboxes });
+                let grown = (!inboxes.is_empty()).then_some(Growth { author, records, inboxes, traced: vec![] });
                 Ok((grown, Some(done)))
             }
             Advanced::Overtaken(_) | Advanced::Stale => Ok((None, None)),

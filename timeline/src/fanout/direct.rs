@@ -13,7 +13,7 @@ use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{TRIES, contended};
 use feedgate_common::inboxes::{Stand, Take, Taken};
-use feedgate_common::{DirectSeq, FeedId, InboxKey, PullSeq, UserNo, Watermarks, failpoint};
+use feedgate_common::{DirectSeq, FeedId, InboxKey, PullSeq, UserNo, Watermarks, failpoint, trace};
 use futures_util::future::{try_join, try_join_all};
 
 use super::FanOut;
@@ -111,6 +111,7 @@ impl FanOut {
             let upto = news.upto.direct;
             noted = noted.max(news.noted.map(|noted| (noted, news.quiet)));
             let whole = news.entries.len() < self.take_max;
+            let traced = trace::noted(news.entries.iter().map(|entry| (entry.key.item, entry.op)));
             let (epoch, expected) = stand.map_or_else(Default::default, |stand| (stand.head.epoch, stand.taken));
             let step = Take { key, epoch, expected, next: news.upto, entries: news.entries, counter: news.counter };
             failpoint::hit("news-read");
@@ -119,7 +120,7 @@ impl FanOut {
             match taken {
                 Taken::Moved { head, .. } => {
                     if !news.quiet {
-                        growth = Some(Growth::of_one(key, reader, head));
+                        growth = Some(Growth { traced, ..Growth::of_one(key, reader, head) });
                     }
                     if whole {
                         return Ok(Brought { feed, upto, growth, noted });

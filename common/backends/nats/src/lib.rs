@@ -29,8 +29,10 @@ mod bus;
 mod doorbell;
 mod intake;
 mod jobs;
+mod traces;
 
 pub use bus::{Bus, BusError};
 pub use doorbell::NatsDoorbell;
 pub use intake::{IntakeSettings, NatsIntake};
 pub use jobs::{NatsJobs, Settings};
+pub use traces::share_traces;

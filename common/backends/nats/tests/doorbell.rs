@@ -106,6 +106,7 @@ fn growth(readers: &[u32]) -> Growth {
         author: UserNo(9),
         records: vec![Record { seq: 4, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key }],
         inboxes: readers.iter().map(grown).collect(),
+        traced: vec![],
     }
 }
 

@@ -20,9 +20,9 @@ use anyhow::Context;
 use feedgate_common::announce::Outlet;
 use feedgate_common::archive::Epochs;
 use feedgate_common::metrics;
-use feedgate_common::{Archive, Inboxes};
+use feedgate_common::{Archive, Inboxes, trace};
 use feedgate_gateway::Gateway;
-use feedgate_nats::{Bus, NatsDoorbell, NatsIntake, NatsJobs};
+use feedgate_nats::{Bus, NatsDoorbell, NatsIntake, NatsJobs, share_traces};
 use feedgate_postgres::PostgresArchive;
 use feedgate_redis::{Link, RedisInboxes, RedisSessions, Spans, Timeouts};
 
@@ -60,6 +60,9 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let sessions = Arc::new(RedisSessions::new(link, epochs, buckets, Spans::default()));
 
     let bus = patience.until_there(&nats, || Bus::connect_with(nats.url.reveal(), &tls)).await?;
+    if trace::is_on() {
+        share_traces(&bus).await.context("traces")?;
+    }
     let jobs = patience.until_there(&nats, || NatsJobs::open(bus.clone(), settings.events.streams())).await?;
     let jobs = Arc::new(jobs);
     let outlet: Option<Arc<dyn Outlet>> = Some(jobs.clone());

@@ -35,6 +35,18 @@ fn each_layer_stands_over_the_one_before() {
 }
 
 #[test]
+fn a_share_is_a_number_in_a_file_and_in_a_variable() {
+    let sample = |text: &str, variable: &[(&str, &str)]| {
+        settings(Some(file(text).path()), env(variable), vec![]).map(|settings| settings.traces.sample)
+    };
+    assert_eq!(sample("[traces]\nsample = 0.25\n", &[]).unwrap(), 0.25);
+    assert_eq!(sample("[traces]\nsample = 0\n", &[]).unwrap(), 0.0, "a whole number is one too");
+    assert_eq!(sample("", &[("FEEDGATE_TRACES_SAMPLE", "0.5")]).unwrap(), 0.5);
+    let wrong = sample("", &[("FEEDGATE_TRACES_SAMPLE", "half")]).unwrap_err().join("\n");
+    assert!(wrong.contains("traces.sample must be a number, such as 1.0, it is \"half\""), "{wrong}");
+}
+
+#[test]
 fn a_named_feed_is_given_by_the_file_or_by_variables_or_by_both() {
     let text = "[feeds.notifications]\nkinds = [\"like\"]\ncap = 5\n[feeds.My-Stories]\nkinds = [\"story\"]\n";
     let file = file(text);

@@ -7,12 +7,15 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use feedgate_common::doorbell::{Heard, OnHeard, Onlooker};
+use async_nats::Message;
+use feedgate_common::doorbell::{Growth, Heard, OnHeard, Onlooker};
+use feedgate_common::trace::{self, Traced};
 use futures_util::future::{Fuse, FusedFuture, try_join3};
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use super::TRACED;
 use super::wire::{self, Told};
 use crate::bus::Bus;
 
@@ -58,7 +61,7 @@ async fn hear(bus: Bus, subjects: [String; 3], on_heard: OnHeard) {
                 }
             };
             match message {
-                Some(message) => tell(&message.payload, &on_heard),
+                Some(message) => tell(&message, &on_heard),
                 None => break,
             }
         }
@@ -73,9 +76,9 @@ async fn stand(bus: &Bus) {
     }
 }
 
-fn tell(message: &[u8], on_heard: &OnHeard) {
-    match wire::decode(message) {
-        Ok(Told::Growth(growth)) => on_heard(Heard::Growth(&growth)),
+fn tell(message: &Message, on_heard: &OnHeard) {
+    match wire::decode(&message.payload) {
+        Ok(Told::Growth(growth)) => on_heard(Heard::Growth(&Growth { traced: traced(message), ..growth })),
         Ok(Told::Close { user, connection, why }) => on_heard(Heard::Close { user, connection, why }),
         Ok(Told::Hot(head)) => on_heard(Heard::Hot(head)),
         Ok(Told::Confirm(users)) => on_heard(Heard::Confirm(&users)),
@@ -87,4 +90,10 @@ fn tell(message: &[u8], on_heard: &OnHeard) {
             on_heard(Heard::Missed);
         }
     }
+}
+
+/// The traced changes that the headers of a growth name.
+fn traced(message: &Message) -> Vec<Traced> {
+    let Some(headers) = message.headers.as_ref().filter(|_| trace::is_on()) else { return vec![] };
+    headers.get_all(TRACED).filter_map(|one| one.as_str().parse().ok()).collect()
 }

@@ -24,11 +24,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_nats::HeaderMap;
 use async_trait::async_trait;
 use feedgate_common::archive::PullHead;
 use feedgate_common::doorbell::{Closing, Doorbell, Growth, Listening, OnHeard, Onlooker, Stir};
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::Grown;
+use feedgate_common::trace::Traced;
 use feedgate_common::{Sessions, UserNo};
 use tokio::sync::oneshot;
 
@@ -49,6 +51,9 @@ const ITEMS: &str = "feed.items";
 
 /// What every node listens to.
 const ALL: &str = "feed.all.>";
+
+/// The header of a growth with a [`Traced`] change, once for each.
+const TRACED: &str = "Feedgate-Traced";
 
 /// Readers looked up at a time.
 const LOOKUP_MAX: usize = 1000;
@@ -82,7 +87,7 @@ impl NatsDoorbell {
             }
             for (node, inboxes) in by_node {
                 for message in wire::growth(growth.author, &growth.records, &inboxes) {
-                    self.publish(node, message).await?;
+                    self.publish_traced(node, message, &growth.traced).await?;
                 }
             }
         }
@@ -100,6 +105,17 @@ impl NatsDoorbell {
 
     async fn publish(&self, node: &str, message: Vec<u8>) -> Result<()> {
         self.bus.client().publish(subject(node), message.into()).await.map_err(failed)
+    }
+
+    /// Publishes what has grown. Under which step that stands is in a header, which an older version does not look at.
+    async fn publish_traced(&self, node: &str, message: Vec<u8>, traced: &[Traced]) -> Result<()> {
+        if traced.is_empty() {
+            return self.publish(node, message).await;
+        }
+        let mut headers = HeaderMap::new();
+        traced.iter().for_each(|one| headers.append(TRACED, one.to_string()));
+        let published = self.bus.client().publish_with_headers(subject(node), headers, message.into());
+        published.await.map_err(failed)
     }
 
     async fn tell_everybody(&self, subject: String, messages: Vec<Vec<u8>>) -> Result<()> {

@@ -194,7 +194,7 @@ pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
             if let Some(grown) = inboxes.first() {
                 records.iter_mut().for_each(|record| record.feed = grown.key.feed);
             }
-            Told::Growth(Growth { author, records, inboxes })
+            Told::Growth(Growth { author, records, inboxes, traced: vec![] })
         }
         (VERSION, CLOSE) => Told::Close { user: UserNo(read.u32()?), connection: read.u64()?, why: read.why()? },
         (VERSION, HOT) => {

@@ -26,6 +26,7 @@ fn samples() -> [(Told, Vec<u8>, &'static str); 10] {
         author: UserNo(9),
         records: vec![record(7, Op::Add), record(8, Op::Update), record(9, Op::Delete)],
         inboxes: vec![grown(1, 3), grown(u32::MAX, 1)],
+        traced: vec![],
     };
     let one = Growth::of_one(InboxKey::main(UserNo(4)), UserNo(9), Position { epoch: Epoch(1), offset: 2 });
     let mut encoded = [&all, &one].map(|g| growth(g.author, &g.records, &g.inboxes).remove(0)).into_iter();
