@@ -1,4 +1,4 @@
-// PostgreSQL is restored from an older copy, in the steps that ARCHITECTURE.md says. Numbers of users and epochs are given
+// PostgreSQL is restored from an older copy, in the steps that docs/operate.md says. Numbers of users and epochs are given
 // again then, so without these steps a new user would be shown what Redis holds of another one.
 
 import assert from "node:assert/strict";
