@@ -5,7 +5,8 @@
 //!
 //!   single likes, more than a second apart ─▶ one push to each device ─▶ time, processor time per push
 //!   likes as fast as they go, for some seconds ─▶ at most one push a second to each device
-//!   the same while readers page through the list of who likes it ─▶ likes beside those without, time of a page
+//!   the same while readers page through the list of who likes it, at a steady rate and then without a pause
+//!                                                          ─▶ likes beside those without, time of a page
 //! ```
 //!
 //! Run it: `cargo bench -p feedgate-tests --bench watchers [-- --json FILE]`, about a minute. Absolute times do not carry
@@ -32,8 +33,12 @@ const APART: Duration = Duration::from_millis(1200);
 /// How many likes are under way at a time.
 const LIKING: usize = 32;
 
-/// How many readers page through the list of who likes the item, in the run that has such readers.
+/// How many readers page through the list of who likes the item, in the runs that have such readers.
 const PAGING: usize = 8;
+
+/// How often each of them asks for a page: nobody, at a steady rate, and without a pause.
+const READERS: [(usize, Duration); 3] =
+    [(0, Duration::ZERO), (PAGING, Duration::from_millis(25)), (PAGING, Duration::ZERO)];
 
 /// After so many lines a reader begins again with the newest.
 const WALK: usize = 2000;
@@ -102,18 +107,22 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
         report.figure(&format!("{name}: whole path"), spent * 1e6 / (count * options.rounds) as f64, "CPU-s/M pushes");
 
         let mut alone = None;
-        for paging in [0, PAGING] {
+        for (paging, every) in READERS {
             sleep(APART).await;
             let (frames, before, started) = (fleet.tally()?.frames, server.cpu_seconds()?, Instant::now());
             let until = started + Duration::from_secs(options.hot);
-            let lanes = format!("{over}-{paging}");
+            let lanes = format!("{over}-{paging}-{}", every.as_millis());
             let (likes, pages) =
-                tokio::try_join!(like(backend, item, &lanes, until), read(backend, item, paging, until))?;
+                tokio::try_join!(like(backend, item, &lanes, until), read(backend, item, (paging, every), until))?;
             let lasted = started.elapsed().as_secs_f64();
             sleep(APART).await;
             let frames = (fleet.tally()?.frames - frames) as f64 / count as f64;
             let cpu = server.cpu_seconds()? - before;
-            let with = if paging == 0 { String::new() } else { format!(", {paging} readers page who likes it") };
+            let with = match (paging, every.as_millis()) {
+                (0, _) => String::new(),
+                (paging, 0) => format!(", {paging} readers page who likes it"),
+                (paging, every) => format!(", {paging} readers page who likes it, each every {every} ms"),
+            };
             let name = format!("{over}: likes without a pause{with}");
             let rate = likes as f64 / lasted;
             report.figure(&format!("{name}: likes"), rate, "/s");
@@ -130,7 +139,7 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
             // One at once, one for each second until the last count of frames, and maybe a ping.
             let most = 1.0 + lasted + APART.as_secs_f64() + 1.0;
             ensure!(frames <= most, "a device got {frames} frames in {lasted} s, and {most} are the most");
-            alone = Some(rate);
+            alone = alone.or(Some(rate));
         }
         fleet.hang_up().await;
     }
@@ -158,8 +167,14 @@ async fn like(backend: &Backend, item: u64, names: &str, until: Instant) -> anyh
 }
 
 /// So many readers walk through the list of who likes the item until then, from the newest on and again from the newest
-/// after some pages. Gives how long each page took. Fails if a walk names a user twice.
-async fn read(backend: &Backend, item: u64, readers: usize, until: Instant) -> anyhow::Result<Vec<Duration>> {
+/// after some pages; each asks for a page no more often than given. Gives how long each page took. Fails if a walk names
+/// a user twice.
+async fn read(
+    backend: &Backend,
+    item: u64,
+    (readers, every): (usize, Duration),
+    until: Instant,
+) -> anyhow::Result<Vec<Duration>> {
     let walks = (0..readers).map(async |_| {
         let (mut took, mut seen, mut cursor) = (vec![], HashSet::new(), None::<String>);
         while Instant::now() < until {
@@ -170,6 +185,9 @@ async fn read(backend: &Backend, item: u64, readers: usize, until: Instant) -> a
             let asked = Instant::now();
             let page = backend.get(&format!("/v1/items/{item}/reactions?limit=100{from}")).await?;
             took.push(asked.elapsed());
+            if let Some(rest) = every.checked_sub(asked.elapsed()) {
+                sleep(rest).await;
+            }
             for line in page["reactions"].as_array().context("a page has reactions")? {
                 let user = line["user"].as_str().context("a reaction has a user")?;
                 ensure!(seen.insert(user.to_owned()), "{user} stands twice in one walk");
