@@ -35,12 +35,11 @@ test("a session that is not refreshed is closed with 3005, and the SDK comes bac
   const server = await Home.start(t, grace(1));
   await server.follow("ann", "bob");
   let phone = null;
-  let refreshes = 0;
   const getToken = () => {
     // One that has run out before it was used is asked for again.
     if (!phone?.connects) return server.token("ann", { ttl: 1 });
-    refreshes += 1;
-    if (refreshes === 1) return new Promise(() => {}); // the app's backend does not answer the refresh
+    // The app's backend answers no refresh. A slow SDK may ask for none before it is closed.
+    if (!phone.connecting.includes(3005)) return new Promise(() => {});
     return server.token("ann", { ttl: 3600 });
   };
   phone = await Phone.open(t, server, "ann", { getToken });
