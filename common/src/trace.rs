@@ -223,11 +223,16 @@ pub fn tell_by(teller: Arc<dyn Teller>) {
 /// Another process has noted this change.
 pub fn heard(traced: Traced) {
     if let Some(tracer) = tracer() {
-        tracer.notes.lock().note(traced, tracer.sink.now());
+        tracer.note(&[traced]);
     }
 }
 
 impl Tracer {
+    fn note(&self, traced: &[Traced]) {
+        let (now, mut notes) = (self.sink.now(), self.notes.lock());
+        traced.iter().for_each(|one| notes.note(*one, now));
+    }
+
     fn fresh(&self) -> u64 {
         self.sink.number().max(1)
     }
@@ -312,18 +317,17 @@ pub async fn accepted(under: At, began: Nanos, changes: Vec<(ItemId, Op)>) {
     let at = At { span: tracer.fresh(), ..under };
     tracer.ended(Stage::Accept, at, under, began, vec![("feedgate.changes", number(changes.len()))]);
     let traced: Vec<Traced> = changes.into_iter().map(|(item, op)| Traced { item, op, at }).collect();
-    let now = tracer.sink.now();
-    traced.iter().for_each(|one| tracer.notes.lock().note(*one, now));
+    tracer.note(&traced);
     if let (Some(teller), false) = (tracer.teller.get(), traced.is_empty()) {
         teller.tell(&traced).await;
     }
 }
 
-/// Those of these changes that are noted.
+/// Gives those of `changes` whose trace this process knows, each with the span under which it was noted.
 pub fn noted(changes: impl Iterator<Item = (ItemId, Op)>) -> Vec<Traced> {
     let Some(tracer) = tracer() else { return vec![] };
-    let notes = tracer.notes.lock();
-    changes.filter_map(|(item, op)| notes.of.get(&(item, op)).map(|note| Traced { item, op, at: note.at })).collect()
+    let (now, mut notes) = (tracer.sink.now(), tracer.notes.lock());
+    changes.filter_map(|(item, op)| notes.get((item, op), now).map(|note| Traced { item, op, at: note.at })).collect()
 }
 
 /// One turn of a job. When it is dropped, the job's span ends in each trace that it had a part in.
@@ -346,8 +350,8 @@ impl Turn {
     pub fn step(&self, began: Nanos, changes: impl Iterator<Item = (ItemId, Op)>, inboxes: usize) -> Vec<Traced> {
         let mut seen = HashSet::new();
         let above: Vec<(ItemId, Op, At)> = {
-            let notes = &mut self.tracer.notes.lock().of;
-            let above = |(item, op)| Some((item, op, notes.get_mut(&(item, op))?.take_step()?));
+            let (now, mut notes) = (self.tracer.sink.now(), self.tracer.notes.lock());
+            let above = |(item, op)| Some((item, op, notes.get((item, op), now)?.take_step()?));
             changes.filter(|change| seen.insert(*change)).filter_map(above).collect()
         };
         let step = |(item, op, above): (ItemId, Op, At)| {
@@ -383,6 +387,7 @@ pub fn woken(traced: &[Traced], readers: impl Iterator<Item = UserNo>) {
     let Some(tracer) = tracer().filter(|_| !traced.is_empty()) else { return };
     let mut readers: Vec<UserNo> = readers.collect();
     readers.sort_unstable();
+    let readers: Arc<[UserNo]> = readers.into();
     let (woken, mut notes) = (tracer.sink.now(), tracer.notes.lock());
     for one in traced {
         notes.reached(*one, Reached { at: one.at, readers: readers.clone(), woken });
@@ -413,8 +418,8 @@ impl Pushing {
     pub fn begin(reader: UserNo, changes: impl Iterator<Item = (ItemId, Op)>) -> Option<Self> {
         let tracer = tracer()?;
         let above: Vec<(At, Nanos)> = {
-            let notes = &mut tracer.notes.lock().of;
-            changes.filter_map(|change| notes.get_mut(&change)?.take_push(reader)).collect()
+            let (now, mut notes) = (tracer.sink.now(), tracer.notes.lock());
+            changes.filter_map(|change| notes.get(change, now)?.take_push(reader)).collect()
         };
         if above.is_empty() {
             return None;
@@ -454,7 +459,7 @@ impl Drop for Pushed {
 struct Reached {
     at: At,
     /// The readers, in ascending order.
-    readers: Vec<UserNo>,
+    readers: Arc<[UserNo]>,
     woken: Nanos,
 }
 
@@ -496,6 +501,11 @@ struct Notes {
 }
 
 impl Notes {
+    /// What is noted of a change, unless that is too long ago.
+    fn get(&mut self, change: (ItemId, Op), now: Nanos) -> Option<&mut Note> {
+        self.of.get_mut(&change).filter(|note| !is_old(note.since, now))
+    }
+
     fn note(&mut self, traced: Traced, now: Nanos) {
         let change = (traced.item, traced.op);
         // A process hears its own word too, and may hear of a step first.
@@ -524,9 +534,8 @@ impl Notes {
 
     fn add(&mut self, change: (ItemId, Op), note: Note) {
         let now = note.since;
-        let old = now.saturating_sub(u64::try_from(AGE.as_nanos()).unwrap_or(u64::MAX));
         while let Some((first, since)) = self.order.front().copied()
-            && (self.order.len() >= NOTES_MAX || since < old)
+            && (self.order.len() >= NOTES_MAX || is_old(since, now))
         {
             self.order.pop_front();
             if self.of.get(&first).is_some_and(|note| note.since == since) {
@@ -542,6 +551,11 @@ impl Notes {
             self.readers -= note.reached.iter().map(|step| step.readers.len()).sum::<usize>();
         }
     }
+}
+
+/// Whether what was noted at `since` counts no more.
+fn is_old(since: Nanos, now: Nanos) -> bool {
+    u128::from(now.saturating_sub(since)) > AGE.as_nanos()
 }
 
 fn number(count: usize) -> Value {
@@ -604,7 +618,7 @@ mod tests {
     fn a_push_stands_under_the_step_that_reached_its_reader() {
         let mut notes = Notes::default();
         notes.note(traced(1, 10), 5);
-        let step = |at: At, reader, woken| Reached { at, readers: vec![UserNo(reader)], woken };
+        let step = |at: At, reader, woken| Reached { at, readers: [UserNo(reader)].into(), woken };
         for (span, reader) in [(20, 1), (30, 2)] {
             let one = traced(1, span);
             notes.reached(one, step(one.at, reader, span));
@@ -622,9 +636,11 @@ mod tests {
         }
         assert!(notes.of.len() <= NOTES_MAX && notes.order.len() <= NOTES_MAX);
         let one = traced(9, 3);
-        notes.reached(one, Reached { at: one.at, readers: vec![UserNo(1); 7], woken: 2 });
+        notes.reached(one, Reached { at: one.at, readers: [UserNo(1); 7].into(), woken: 2 });
         assert_eq!(notes.readers, 7);
-        notes.note(traced(10, 1), 2 * AGE.as_nanos() as u64);
+        let later = 2 * AGE.as_nanos() as u64;
+        assert!(notes.get((ItemId(9), Op::Add), 2).is_some() && notes.get((ItemId(9), Op::Add), later).is_none());
+        notes.note(traced(10, 1), later);
         assert_eq!((notes.of.len(), notes.readers), (1, 0), "the others are too old");
         let note = notes.of.get_mut(&(ItemId(10), Op::Add)).unwrap();
         let pushes = (0..2 * SPANS_MAX).filter(|_| note.take_push(UserNo(1)).is_some()).count();

@@ -24,6 +24,9 @@ import { TOOLS } from "./process.js";
 import { Program } from "./program.js";
 import { Proxy } from "./proxy.js";
 
+/** How far the epochs leap when PostgreSQL is taken back, so that none is given again. */
+const EPOCHS_LEAP = 1_000_000_000;
+
 const binary = (name) => join(TOOLS, "bin", name);
 
 /** What lives as long as the test file: a PostgreSQL, which takes long to make; each cluster has a database of its own. */
@@ -190,6 +193,18 @@ export class Cluster extends Backend {
 
   log() {
     return this.members.map((member) => `--- ${member.name}\n${member.log()}`).join("\n");
+  }
+
+  /**
+   * Takes PostgreSQL back to an earlier state, in the steps of docs/operate.md: `restore` does that while all processes
+   * stand still, and leaves PostgreSQL running.
+   */
+  async takeBack(restore) {
+    await Promise.all(this.members.map((member) => member.stop()));
+    await restore();
+    await this.postgres.psql(this.database, `UPDATE counters SET value = value + ${EPOCHS_LEAP} WHERE name = 'epoch'`);
+    await this.redis.cli("flushall");
+    await Promise.all(this.members.map((member) => member.start()));
   }
 
   /** What each process holds: [{name, memory}], bytes. */

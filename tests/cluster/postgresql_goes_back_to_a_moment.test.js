@@ -6,18 +6,24 @@ import { execFile } from "node:child_process";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { Cluster } from "../actors/cluster.js";
+import { isSound } from "../actors/doctor.js";
 import { Phone } from "../actors/phone.js";
-import { inherited } from "../actors/process.js";
 import { until } from "../actors/until.js";
 
 const run = promisify(execFile);
 
-/** Runs a line of a shell that finds the programs of PostgreSQL, as whom the directory of the server belongs to. */
+const LAUNCHING = fileURLToPath(new URL("../engines/launching.sh", import.meta.url));
+
+/**
+ * Runs a line of a shell in the directory of the server, with the programs of PostgreSQL in its path. What it makes
+ * belongs to the owner of that directory then.
+ */
 const shell = ({ directory }, line) =>
-  run("bash", ["-euc", `PATH=$(printf '%s:' /usr/lib/postgresql/*/bin)$PATH; cd "$1"; ${line}; [[ $EUID != 0 ]] || chown -R --reference=. .`, "bash", directory]);
+  run("bash", ["-euc", `source "$1"; find_postgres; cd "$2"; ${line}; [[ $EUID != 0 ]] || chown -R --reference=. .`, "bash", LAUNCHING, directory]);
 
 /** Makes the server keep its WAL in a directory beside its data, from now on. */
 async function archive(postgres) {
@@ -29,8 +35,8 @@ async function archive(postgres) {
   await postgres.restart();
 }
 
-/** Takes the server, which is stopped, back to a restore point. */
-async function takeBack(postgres, database, point) {
+/** Recovers the server, which is stopped, from its base backup up to a restore point. */
+async function recover(postgres, database, point) {
   await shell(postgres, "rm -r data; mv base data; touch data/recovery.signal");
   await shell(postgres, `printf "recovery_target_name = '${point}'\nrecovery_target_action = 'promote'\n" >>data/postgresql.auto.conf`);
   await postgres.restart();
@@ -41,7 +47,6 @@ async function takeBack(postgres, database, point) {
 test("i1_i5_postgresql_that_is_taken_back_to_a_moment_has_all_until_then_and_devices_are_reset_to_it", async (t) => {
   const home = await Cluster.start(t);
   const { postgres, database } = home;
-  const each = (what) => Promise.all(home.members.map(what));
   await archive(postgres);
   await home.follow("bob", "ann");
   await home.publish("ann", { text: "before the base backup" });
@@ -59,12 +64,10 @@ test("i1_i5_postgresql_that_is_taken_back_to_a_moment_has_all_until_then_and_dev
   assert.equal((await home.feed("eve")).length, 3);
   await postgres.psql(database, "SELECT pg_switch_wal()");
 
-  await each((member) => member.stop());
-  await postgres.stop();
-  await takeBack(postgres, database, "good");
-  await postgres.psql(database, "UPDATE counters SET value = value + 1000000000 WHERE name = 'epoch'");
-  await home.redis.cli("flushall");
-  await each((member) => member.start());
+  await home.takeBack(async () => {
+    await postgres.stop();
+    await recover(postgres, database, "good");
+  });
 
   const texts = (items) => items.map(({ body }) => body.text);
   await phone.shows("what was there at the moment", (items) => texts(items).join() === "after the base backup,before the base backup");
@@ -74,6 +77,5 @@ test("i1_i5_postgresql_that_is_taken_back_to_a_moment_has_all_until_then_and_dev
   await phone.agrees();
   await home.drained();
   assert.deepEqual(await home.feed("joe"), [], "the number of a user after the moment is given again");
-  const looked = run(home.binary, ["doctor", "--inboxes", "all", "--config", home.gateways[0].config], { env: inherited() });
-  await looked.catch(({ stdout, stderr }) => assert.fail(`${stdout}${stderr}`));
+  await isSound(home, "--inboxes", "all");
 });

@@ -10,13 +10,12 @@
 // The seed is printed; FEEDGATE_SEED chooses it. The history of a run that failed stays in target/tools/histories.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { promisify } from "node:util";
 
-import { TOOLS, inherited } from "../actors/process.js";
+import { isSound } from "../actors/doctor.js";
+import { TOOLS } from "../actors/process.js";
 import { check, worded } from "../history/check.js";
 import { History } from "../history/history.js";
 import { Recorder } from "../history/recorder.js";
@@ -49,17 +48,6 @@ export function judged(sentence, { start, decides = [], sizes }, body) {
     await isSound(home);
     rmSync(path);
   });
-}
-
-/**
- * Fails if a row of the Archive is at odds with another one, or an inbox with the Archive. The store of a single process is
- * looked at once it is stopped.
- */
-async function isSound(home) {
-  if (!home.postgres) await home.stop();
-  const place = home.postgres ? ["--config", home.gateways[0].config] : ["--data", home.data, "--config", home.config];
-  const looked = promisify(execFile)(home.binary, ["doctor", ...place], { env: inherited() });
-  await looked.catch(({ stdout, stderr }) => assert.fail(`${stdout}${stderr}`));
 }
 
 const SAMPLES = 3;

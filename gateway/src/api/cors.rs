@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::net::header::only;
 use crate::settings::LiveSettings;
 
 /// The path where a reader's token also takes PUT.
@@ -113,8 +114,7 @@ fn permission((method, headers): (&'static str, &'static str)) -> Response {
 
 /// The origin that the request names, if it names exactly one and that may see the answer.
 fn allowed(headers: &HeaderMap, origins: &[String]) -> Option<HeaderValue> {
-    let mut lines = headers.get_all(header::ORIGIN).iter();
-    let origin = lines.next().filter(|_| lines.next().is_none())?;
+    let origin = only(headers, header::ORIGIN)?;
     (origins.is_empty() || origins.iter().any(|allowed| origin == allowed.as_str())).then(|| origin.clone())
 }
 

@@ -4,27 +4,25 @@
 //! refused: nobody without a key makes spans. What a caller says in `traceparent` counts only if it says it once and rightly.
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::trace::{self, At, Value};
 use feedgate_common::{ItemId, Op};
 
+use crate::net::header::{REQUEST_ID, only};
 use crate::net::surface::Surface;
 
 /// The header of W3C Trace Context.
-const HEADER: &str = "traceparent";
-
-/// The header with the id of the request.
-const ID: &str = "x-request-id";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 tokio::task_local! {
     /// The span of the request that this task answers.
     static CURRENT: At;
 }
 
-/// The span of the request that this task answers, if it is traced.
+/// Gives the span of the request that this task answers, if it is traced.
 #[inline]
 pub(super) fn current() -> Option<At> {
     if trace::is_on() { CURRENT.try_with(|at| *at).ok() } else { None }
@@ -57,13 +55,8 @@ fn begin(route: &str, request: &Request) -> Option<trace::Request> {
         return None;
     }
     // The port has put the id there; a call that came by NATS has none.
-    trace::Request::begin(only(request.headers(), HEADER), only(request.headers(), ID))
-}
-
-/// The text of a header that stands there once.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut named = headers.get_all(name).iter();
-    named.next().filter(|_| named.next().is_none())?.to_str().ok()
+    let text = |name: HeaderName| only(request.headers(), name)?.to_str().ok();
+    trace::Request::begin(text(TRACEPARENT), text(REQUEST_ID))
 }
 
 /// The changes of items that these writes may make, each in the place of its write; nothing for other writes.

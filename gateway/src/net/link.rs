@@ -159,7 +159,9 @@ impl Link {
                 pace.get_or_insert_with(|| Pace::begin(now(), timeout));
             }
             Poll::Ready(Ok(())) => {
-                out.take().and_then(|all| all.pushing).into_iter().for_each(Pushing::sent);
+                if let Some(pushing) = out.take().and_then(|all| all.pushing) {
+                    pushing.sent();
+                }
             }
             Poll::Ready(Err(_)) => {}
         }

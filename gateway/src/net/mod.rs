@@ -6,6 +6,7 @@
 pub(crate) mod address;
 pub(crate) mod arrivals;
 mod frame_heads;
+pub(crate) mod header;
 pub(crate) mod link;
 pub(crate) mod lobby;
 pub(crate) mod mailboxes;

@@ -3,13 +3,11 @@
 //!
 //! Invariant: an id is 1 to [`MAX`] visible ASCII characters, so it breaks no line of a log and looks like no other field.
 
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderValue};
 use tracing::Span;
 
 use super::stream::number;
-
-/// The header of the request and of the answer.
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+use crate::net::header::{REQUEST_ID, only};
 
 /// The most bytes of an id that a caller may choose.
 const MAX: usize = 128;
@@ -21,9 +19,8 @@ impl RequestId {
     /// The id that the request names. Without one, or with one that is not usable, or with two: a fresh one, 32
     /// hexadecimal digits.
     pub(super) fn of(request: &HeaderMap) -> Self {
-        let mut named = request.get_all(HEADER).iter();
-        let only = named.next().filter(|_| named.next().is_none());
-        Self(only.filter(|id| is_usable(id.as_bytes())).cloned().unwrap_or_else(fresh))
+        let named = only(request, REQUEST_ID).filter(|id| is_usable(id.as_bytes()));
+        Self(named.cloned().unwrap_or_else(fresh))
     }
 
     /// The span of all that is done for the request. Its level lets it stand around lines of every level.
@@ -32,9 +29,9 @@ impl RequestId {
         tracing::error_span!("request", request_id = %id)
     }
 
-    /// Puts the id into the head of the answer.
-    pub(super) fn mark(&self, answer: &mut HeaderMap) {
-        answer.insert(HEADER, self.0.clone());
+    /// Puts the id into the head of an answer, or of the request itself for those who answer it.
+    pub(super) fn mark(&self, head: &mut HeaderMap) {
+        head.insert(REQUEST_ID, self.0.clone());
     }
 }
 
@@ -53,11 +50,11 @@ mod tests {
     fn of(named: &[&[u8]]) -> String {
         let mut request = HeaderMap::new();
         for id in named {
-            request.append(HEADER, HeaderValue::from_bytes(id).unwrap());
+            request.append(REQUEST_ID, HeaderValue::from_bytes(id).unwrap());
         }
         let mut answer = HeaderMap::new();
         RequestId::of(&request).mark(&mut answer);
-        answer[HEADER].to_str().unwrap().to_owned()
+        answer[REQUEST_ID].to_str().unwrap().to_owned()
     }
 
     #[test]
