@@ -112,11 +112,10 @@ impl Gateway {
         let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
         let verifier = Verifier::new(keys);
         let budget = Arc::new(Budget::new(settings.responses_max_bytes));
-        let named = feeds.named().clone();
         let metrics = Arc::new(api::metrics::Metrics::default());
         let node = Node::new(node, Stores { feeds, sessions, doorbell, jobs: jobs.clone() }, settings);
         let watches = node.watches.clone();
-        let writer = Writer::new(publisher, named.clone(), jobs, tasks.clone(), metrics.clone(), watches);
+        let writer = Writer::new(publisher, node.reads.feeds.clone(), jobs, tasks.clone(), metrics.clone(), watches);
         node::metrics::register(&node, &mut registry);
         metrics.register(&mut registry);
         let registry = Arc::new(registry);
@@ -130,7 +129,6 @@ impl Gateway {
             access: access.clone(),
             archive,
             node: of_api,
-            named,
             memory,
             device_memory,
             metrics,

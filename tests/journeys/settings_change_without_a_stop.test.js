@@ -127,6 +127,46 @@ test("users are told of other deeds, and by other kinds, from a SIGHUP on", asyn
   assert.deepEqual(await told(), [["heart", "eve"]]);
 });
 
+test("a feed comes at a SIGHUP, changes, and stays when the file has it no more", async (t) => {
+  const server = await Home.start(t);
+  const { phone, lives } = await follower(t, server);
+  const likes = (kinds, more = "") => `[feeds.likes]\nkinds = ${JSON.stringify(kinds)}\n${more}`;
+  const none = await server.request("GET", "/v1/users/ann/feed?name=likes");
+  assert.equal(none.status, 404);
+
+  assert.match(await reload(server, likes(["like"])), /changed="feeds\.likes\.cap feeds\.likes\.kinds feeds\.likes\.ranked feeds\.likes\.ttl_hours" secrets="" needs_restart=""/);
+  const other = await Phone.open(t, server, "ann", { device: "phone", channel: "likes", over: phone });
+  await other.subscribed();
+  await server.publish("bob", { n: "a like" }, { kind: "like" });
+  await other.shows("the like", (items) => items.length === 1);
+  await lives();
+
+  assert.match(await reload(server, likes(["like", "heart"], "cap = 2\n")), /changed="feeds\.likes\.cap feeds\.likes\.kinds" secrets="" needs_restart=""/);
+  for (const n of [1, 2, 3]) await server.publish("bob", { n }, { kind: "heart" });
+  await other.shows("the hearts", ([first]) => first.body.n === 3);
+  assert.deepEqual((await server.feed("ann", "likes")).map(({ body }) => body.n), [3, 2], "its cap is another");
+
+  await reload(server, '[feeds.likes]\nranked = true\ncap = 2\n', REFUSED);
+  assert.match(await reload(server, ""), /changed="" secrets="" needs_restart="feeds\.likes\.cap feeds\.likes\.kinds feeds\.likes\.ranked feeds\.likes\.ttl_hours"/);
+  await server.publish("bob", { n: "another" }, { kind: "like" });
+  await other.shows("what came after", ([first]) => first.body.n === "another");
+  await reload(server, `[feeds.posts]\nkinds = ["like"]\n`, REFUSED);
+  await lives();
+});
+
+test("whose comments users see changes at a SIGHUP", async (t) => {
+  const server = await Home.start(t);
+  await server.follow("ann", "bob");
+  const { id } = await server.publish("bob", { text: "hello" });
+  await server.call("POST", `/v1/items/${id}/comments`, { author: "cid", body: { text: "a stranger" } });
+  const seen = async () => (await server.call("GET", `/v1/items/${id}/comments?viewer=ann`)).comments.length;
+  assert.equal(await seen(), 1);
+  assert.match(await reload(server, '[comments]\nvisible = "mutual"\n'), /changed="comments\.visible" secrets="" needs_restart=""/);
+  assert.equal(await seen(), 0);
+  await reload(server, "");
+  assert.equal(await seen(), 1);
+});
+
 test("a user may have another number of connections, and those that are open stay", async (t) => {
   const server = await Home.start(t);
   const { lives } = await follower(t, server);

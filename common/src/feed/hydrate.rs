@@ -1,6 +1,5 @@
 //! From entries, which hold references, to changes with the items they speak of.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -77,7 +76,7 @@ impl Changes {
         ids.sort_unstable();
         ids.dedup();
         let found = if ids.is_empty() { vec![] } else { self.feeds.shown(key, &ids).await? };
-        let items: HashMap<ItemId, Arc<Item>> = found.into_iter().flatten().map(|item| (item.id, item)).collect();
+        let shown = |id: &ItemId| found[ids.binary_search(id).ok()?].clone();
 
         let forgotten: Vec<UserNo> = entries.clone().filter(|e| e.op == Op::Forget).map(|e| e.author).collect();
         let names = if forgotten.is_empty() { vec![] } else { self.feeds.archive.user_ids(&forgotten).await? };
@@ -86,9 +85,9 @@ impl Changes {
         let mut changes = Vec::with_capacity(entries.size_hint().0);
         for entry in entries {
             let item_id = entry.key.item;
-            changes.push(match (entry.op, items.get(&item_id)) {
-                (Op::Add, Some(item)) => Change::Add { item: item.clone().at(entry.key) },
-                (Op::Update, Some(item)) => Change::Update { item: item.clone().at(entry.key) },
+            changes.push(match (entry.op, shown(&item_id)) {
+                (Op::Add, Some(item)) => Change::Add { item: item.at(entry.key) },
+                (Op::Update, Some(item)) => Change::Update { item: item.at(entry.key) },
                 (Op::Add | Op::Update | Op::Delete, _) => Change::Delete { item_id },
                 (Op::Forget, _) => match names.next() {
                     Some(author) => Change::Forget { author, rest: entry.floor().map(Rest::below) },
@@ -105,7 +104,7 @@ impl Feeds {
     /// not show. It shows none that is too old for it. A ranked feed shows what its reader may see as the original of a
     /// repost, and says of each item that it is addressed to the reader: no unfollow takes it away.
     pub(super) async fn shown(&self, key: InboxKey, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
-        let (is_shown, ranked) = (self.shown_in(key.feed), self.named.is_ranked(key.feed));
+        let (is_shown, ranked) = (self.shown_in(key.feed), self.named().is_ranked(key.feed));
         let found = match ranked {
             true => self.archive.originals(ids, Viewer::User(Some(key.reader))).await?,
             false => self.archive.items(ids).await?,
@@ -127,7 +126,7 @@ impl Feeds {
 
     /// Whether this feed shows an item now: not if it is too old for it.
     fn shown_in(&self, feed: FeedId) -> impl Fn(&Arc<Item>) -> bool + use<> {
-        let expired = self.retention.now().and_then(|now| self.named.expired_before(feed, now));
+        let expired = self.retention.now().and_then(|now| self.named().expired_before(feed, now));
         move |item| expired.is_none_or(|then| item.published_at >= then)
     }
 }

@@ -63,6 +63,8 @@ pub use profile::{ItemsOf, pinned, profile};
 pub use search::{FoundItems, Seeing, find_items};
 pub use write::{Publisher, jobs_of};
 
+use arc_swap::ArcSwap;
+
 use crate::around::{Onlooker, Viewer, Visible};
 use crate::error::{Result, StoreError};
 use crate::named::NamedFeeds;
@@ -85,12 +87,18 @@ pub struct Feeds {
     inboxes: Arc<dyn Inboxes>,
     jobs: Option<Arc<dyn Jobs>>,
     backfill: usize,
-    named: Arc<NamedFeeds>,
     search: Option<TextFields>,
     own_posts: bool,
-    visible: Visible,
+    given: ArcSwap<Given>,
     retention: Retention,
     building: Building,
+}
+
+/// What another configuration may change while the feeds are in use.
+#[derive(Default)]
+struct Given {
+    named: Arc<NamedFeeds>,
+    visible: Visible,
 }
 
 impl Feeds {
@@ -101,10 +109,9 @@ impl Feeds {
             inboxes,
             jobs: None,
             backfill,
-            named: Arc::default(),
             search: None,
             own_posts: false,
-            visible: Visible::default(),
+            given: ArcSwap::default(),
             retention: Retention::default(),
             building: Building::default(),
         }
@@ -124,7 +131,8 @@ impl Feeds {
     /// Gives these feeds the settings of the named ones. Without a [clock](Self::with_retention) nothing is too old for
     /// one.
     pub fn with_named(self, named: NamedFeeds) -> Self {
-        Self { named: Arc::new(named), ..self }
+        self.hold(named, self.visible());
+        self
     }
 
     /// Lets items be searched by the text of these fields; `None` turns search off.
@@ -139,17 +147,25 @@ impl Feeds {
 
     /// Says whose comments and reactions users see.
     pub fn with_visible(self, visible: Visible) -> Self {
-        Self { visible, ..self }
+        self.given.store(Arc::new(Given { named: self.named(), visible }));
+        self
+    }
+
+    /// From now on these are the named feeds, and these are whose comments and reactions users see. Each call that has
+    /// begun ends by what held before or by this. A feed that was configured before must be among `named`, since
+    /// devices may hold it.
+    pub fn hold(&self, named: NamedFeeds, visible: Visible) {
+        self.given.store(Arc::new(Given { named: Arc::new(named), visible }));
     }
 
     /// Whose comments users see.
     pub fn visible(&self) -> Visible {
-        self.visible
+        self.given.load().visible
     }
 
     /// Somebody who looks at items and comments as `viewer`.
     pub fn onlooker(&self, viewer: Viewer) -> Onlooker {
-        Onlooker { viewer, visible: self.visible }
+        Onlooker { viewer, visible: self.visible() }
     }
 
     /// The fields by whose text items are searched; `None` if search is off.
@@ -162,9 +178,9 @@ impl Feeds {
         self.own_posts
     }
 
-    /// The feeds that have names.
-    pub fn named(&self) -> &Arc<NamedFeeds> {
-        &self.named
+    /// The feeds that have names now.
+    pub fn named(&self) -> Arc<NamedFeeds> {
+        self.given.load().named.clone()
     }
 
     /// The truth behind the feeds.

@@ -17,7 +17,7 @@ mod tests;
 mod unread;
 mod window;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Cards, Changes, Limit, Stretch, people_of};
@@ -29,6 +29,7 @@ pub(super) use descent::is_above;
 use descent::{Descent, Leg, above_floor};
 use futures_util::future::try_join;
 use kept::Windows;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 pub use unread::{Saw, Sight};
 
 /// How many adds one read of the Archive asks for: more than a page, for the pages that follow.
@@ -96,7 +97,7 @@ impl Pages {
     /// The last add that a feed with a cap shows; `None` if it ends by itself.
     async fn end(&self, key: InboxKey, shown: &[DisplayKey], floor: Option<DisplayKey>) -> Result<Option<DisplayKey>> {
         let feeds = &self.changes.feeds;
-        let Some(most) = feeds.named.cap(key.feed) else { return Ok(None) };
+        let Some(most) = feeds.named().cap(key.feed) else { return Ok(None) };
         match End::of(shown, floor, most) {
             End::At(end) => Ok(end),
             End::Below(below) => {
@@ -114,7 +115,7 @@ impl Pages {
     }
 }
 
-/// What a device shows after taking in `entries` from nothing, in no particular order.
+/// What a device shows after taking in `entries` from nothing, in the order of the log.
 pub fn living(entries: &[Numbered]) -> Vec<DisplayKey> {
     living_adds(entries).into_iter().map(|add| add.key).collect()
 }
@@ -145,30 +146,33 @@ struct Shown {
     direct: bool,
 }
 
-/// The adds behind what a device shows after taking in `entries` from nothing, in no particular order.
+/// The adds behind what a device shows after taking in `entries` from nothing, in the order of the log. So they are nearly
+/// in display order, which makes them quick to sort.
 fn living_adds(entries: &[Numbered]) -> Vec<Shown> {
-    let mut shown: HashMap<ItemId, Shown> = HashMap::with_capacity(entries.len());
-    let mut by_author: HashMap<UserNo, Vec<ItemId>> = HashMap::new();
+    let mut adds: Vec<Option<Shown>> = Vec::with_capacity(entries.len());
+    let mut places: FxHashMap<ItemId, usize> = FxHashMap::with_capacity_and_hasher(entries.len(), FxBuildHasher);
+    let mut by_author: FxHashMap<UserNo, Vec<ItemId>> = FxHashMap::default();
     let forgets = entries.iter().any(|n| n.entry.op == Op::Forget);
     for Numbered { seq, entry } in entries {
+        let mut gone = vec![];
         match entry.op {
             Op::Add => {
                 let direct = entry.is_direct();
-                shown.insert(entry.key.item, Shown { seq: *seq, author: entry.author, key: entry.key, direct });
+                if let Some(earlier) = places.insert(entry.key.item, adds.len()) {
+                    adds[earlier] = None;
+                }
+                adds.push(Some(Shown { seq: *seq, author: entry.author, key: entry.key, direct }));
                 if forgets && !direct {
                     by_author.entry(entry.author).or_default().push(entry.key.item);
                 }
             }
             Op::Update => {}
-            Op::Delete => {
-                shown.remove(&entry.key.item);
-            }
-            Op::Forget => {
-                for item in by_author.remove(&entry.author).unwrap_or_default() {
-                    shown.remove(&item);
-                }
-            }
+            Op::Delete => gone.push(entry.key.item),
+            Op::Forget => gone = by_author.remove(&entry.author).unwrap_or_default(),
+        }
+        for place in gone.iter().filter_map(|item| places.remove(item)) {
+            adds[place] = None;
         }
     }
-    shown.into_values().collect()
+    adds.into_iter().flatten().collect()
 }

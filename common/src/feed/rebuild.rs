@@ -52,7 +52,7 @@ impl Feeds {
         if self.inboxes.stand(key).await?.is_some() {
             return Ok(());
         }
-        let (bucket, limit) = (key.reader.bucket(self.inboxes.buckets()), self.named.cap(key.feed).unwrap_or(KEEP));
+        let (bucket, limit) = (key.reader.bucket(self.inboxes.buckets()), self.named().cap(key.feed).unwrap_or(KEEP));
         for _ in 0..TRIES {
             let placeholder = self.archive.next_epoch().await?;
             let of: Vec<_> =

@@ -3,6 +3,8 @@
 //! [`SETTINGS`] is the only place that says it. The reload, `GET /v1/settings`, `feedgate check-config --against` and the
 //! table in `docs/operate.md` all follow it.
 
+use std::borrow::Cow;
+
 use feedgate_gateway::Shown;
 use serde_json::Value;
 
@@ -22,9 +24,9 @@ pub(crate) enum Takes {
 
 use Takes::{AtOnce, AtStart, ForNew};
 
-/// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
-/// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 98] = [
+/// Every setting, by its key with dots, in the order of `default.toml`. `NAME` stands for the name of any feed. A feed
+/// that comes is taken as a whole.
+pub(crate) const SETTINGS: [(&str, Takes); 101] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -42,7 +44,10 @@ pub(crate) const SETTINGS: [(&str, Takes); 98] = [
     ("pull_above", AtStart),
     ("unread_days", AtStart),
     ("buckets", AtStart),
-    ("feeds", AtStart),
+    ("feeds.NAME.cap", AtOnce),
+    ("feeds.NAME.kinds", AtOnce),
+    ("feeds.NAME.ranked", AtStart),
+    ("feeds.NAME.ttl_hours", AtOnce),
     ("notify.reaction", AtOnce),
     ("notify.comment", AtOnce),
     ("notify.reply", AtOnce),
@@ -52,7 +57,7 @@ pub(crate) const SETTINGS: [(&str, Takes); 98] = [
     ("notify.accept", AtOnce),
     ("notify.mention", AtOnce),
     ("notify.grouped", AtOnce),
-    ("comments.visible", AtStart),
+    ("comments.visible", AtOnce),
     ("tls.certificate", AtStart),
     ("tls.key", AtStart),
     ("admin_tls.certificate", AtStart),
@@ -147,10 +152,22 @@ pub(crate) struct Changes {
 
 /// What becomes of another value of the setting with this key.
 fn takes(key: &str) -> Takes {
-    let is_of = |known: &str| {
-        key == known || key.strip_prefix(known).is_some_and(|rest| known == "feeds" && rest.starts_with('.'))
-    };
-    SETTINGS.iter().find(|(known, _)| is_of(known)).map_or(AtStart, |(_, takes)| *takes)
+    let key = named(key);
+    SETTINGS.iter().find(|(known, _)| *known == key).map_or(AtStart, |(_, takes)| *takes)
+}
+
+/// The key as it stands in [`SETTINGS`]: with `NAME` for the name of a feed.
+fn named(key: &str) -> Cow<'_, str> {
+    match feed_of(key).and_then(|feed| key.strip_prefix(feed)) {
+        Some(rest) => Cow::Owned(format!("feeds.NAME{rest}")),
+        None => Cow::Borrowed(key),
+    }
+}
+
+/// The section of the feed to which this key belongs, as `feeds.likes`; `None` for any other setting.
+fn feed_of(key: &str) -> Option<&str> {
+    let name = key.strip_prefix("feeds.")?;
+    Some(&key[..key.len() - name.len() + name.find('.')?])
 }
 
 /// These settings as they are told, sorted by name.
@@ -163,7 +180,7 @@ pub(crate) fn shown(settings: &Settings) -> Vec<Shown> {
 }
 
 /// What differs between the settings `running`, which hold, and the settings `file`. What a reload takes is what the
-/// running process says; a setting that only one of them knows needs a restart.
+/// running process says, and feeds that come; any other setting that only one of them knows needs a restart.
 pub(crate) fn between(running: &[Shown], file: &[Shown]) -> Changes {
     let find = |all: &[Shown], name: &str| all.iter().find(|shown| shown.name == name).cloned();
     let mut names: Vec<&String> = running.iter().chain(file).map(|shown| &shown.name).collect();
@@ -172,7 +189,8 @@ pub(crate) fn between(running: &[Shown], file: &[Shown]) -> Changes {
     let mut changes = Changes::default();
     for name in names {
         let (before, after) = (find(running, name), find(file, name));
-        let reloads = before.as_ref().is_some_and(|before| before.reloads && after.is_some());
+        let comes = feed_of(name).is_some_and(|feed| running.iter().all(|shown| feed_of(&shown.name) != Some(feed)));
+        let reloads = comes || before.as_ref().is_some_and(|before| before.reloads && after.is_some());
         let [before, after] = [before, after].map(|shown| shown.map(|shown| shown.value));
         if before != after {
             let list = if reloads { &mut changes.reload } else { &mut changes.restart };
@@ -199,9 +217,13 @@ pub(crate) fn of(running: &Settings, file: &Settings) -> Changes {
     changes
 }
 
-/// The settings `running` with all of `file` that a reload takes.
+/// The settings `running` with all of `file` that a reload takes. A feed that `file` does not have stays as it is.
 pub(crate) fn taken(running: &Settings, file: &Settings) -> Settings {
-    layers::with_values(running, layers::values(file).into_iter().filter(|(key, _)| takes(key) != AtStart))
+    let is_taken = |key: &str| match feed_of(key).and_then(|feed| feed.strip_prefix("feeds.")) {
+        Some(feed) if !running.feeds.contains_key(feed) => true,
+        _ => takes(key) != AtStart,
+    };
+    layers::with_values(running, layers::values(file).into_iter().filter(|(key, _)| is_taken(key)))
 }
 
 #[cfg(test)]
@@ -225,10 +247,9 @@ mod tests {
     fn every_setting_is_named_once_with_what_becomes_of_another_value() {
         let feeds = [("likes".into(), Feed::default())].into();
         let all = layers::values(&Settings { feeds, ..Settings::default() });
-        let named: BTreeSet<&str> = SETTINGS.iter().map(|(key, _)| *key).collect();
+        let named: BTreeSet<Cow<'_, str>> = SETTINGS.iter().map(|(key, _)| Cow::Borrowed(*key)).collect();
         assert_eq!(named.len(), SETTINGS.len(), "a setting is named twice");
-        let exist: BTreeSet<&str> =
-            all.keys().map(|key| if key.starts_with("feeds.") { "feeds" } else { key }).collect();
+        let exist: BTreeSet<Cow<'_, str>> = all.keys().map(|key| self::named(key)).collect();
         assert_eq!(named, exist);
     }
 
@@ -292,6 +313,29 @@ mod tests {
         assert_eq!(taken, right);
         assert_eq!(names(&of(&taken, &file).restart), ["buckets", "bus_url", "gateway.connections"]);
         assert_eq!(names(&of(&taken, &file).reload), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_feed_that_comes_is_taken_as_a_whole_and_one_that_goes_stays_until_a_restart() {
+        let of_feeds = |feeds: &[(&str, Feed)]| Settings {
+            feeds: feeds.iter().map(|(name, feed)| ((*name).into(), feed.clone())).collect(),
+            ..Settings::default()
+        };
+        let feed = |kind: &str, cap| Feed { kinds: vec![kind.into()], cap, ..Feed::default() };
+        let best = Feed { ranked: true, ..Feed::default() };
+        let running = of_feeds(&[("a", feed("x", 10)), ("b", feed("y", 10))]);
+        let file = of_feeds(&[("a", feed("z", 20)), ("best", best.clone())]);
+        let changes = of(&running, &file);
+        let comes = ["feeds.best.cap", "feeds.best.kinds", "feeds.best.ranked", "feeds.best.ttl_hours"];
+        assert_eq!(names(&changes.reload), [&["feeds.a.cap", "feeds.a.kinds"], &comes[..]].concat());
+        let goes = ["feeds.b.cap", "feeds.b.kinds", "feeds.b.ranked", "feeds.b.ttl_hours"];
+        assert_eq!(names(&changes.restart), goes);
+        assert_eq!(
+            taken(&running, &file),
+            of_feeds(&[("a", feed("z", 20)), ("b", feed("y", 10)), ("best", best.clone())])
+        );
+        let changes = of(&running, &of_feeds(&[("a", feed("x", 10)), ("b", best)]));
+        assert_eq!((names(&changes.reload), names(&changes.restart)), (vec!["feeds.b.kinds"], vec!["feeds.b.ranked"]));
     }
 
     #[test]

@@ -15,8 +15,10 @@ use std::sync::Arc;
 use anyhow::{anyhow, ensure};
 use arc_swap::ArcSwap;
 use feedgate_common::feed::Feeds;
+use feedgate_common::named::NamedFeeds;
 use feedgate_gateway::{Gateway, Keys, Shown};
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -90,6 +92,7 @@ struct Checked {
     filter: EnvFilter,
     gateway: Option<(feedgate_gateway::Settings, Keys)>,
     webhook_keys: Option<Vec<Key>>,
+    named: NamedFeeds,
     digests: BTreeMap<String, [u8; 32]>,
 }
 
@@ -113,7 +116,7 @@ impl Reload {
         }
     }
 
-    /// Reads, checks and takes everything, or nothing. Blocks.
+    /// Reads, checks and takes everything, or nothing. Blocks; not to be called by a thread of the runtime.
     fn once(&self) {
         if let Err(error) = self.check().and_then(|checked| self.take(checked)) {
             let why = crate::told(&error).replace("\n  ", "; ");
@@ -132,7 +135,8 @@ impl Reload {
             "the settings are wrong with those that need a restart\n  {}",
             problems.join("\n  ")
         );
-        let Users { secrets, gateway, webhook, .. } = &self.users;
+        let Users { secrets, gateway, webhook, feeds } = &self.users;
+        let named = Handle::current().block_on(settings.interned_feeds(&**feeds.archive()))?;
         let digests = self.users.digests()?;
         let gateway = gateway.as_ref().map(|(_, made_with)| {
             // It was made with room for fewer connections, if the process may open few files.
@@ -144,17 +148,18 @@ impl Reload {
         let webhook_keys = webhook.as_ref().map(|_| secrets::webhook_keys(secrets));
         let (gateway, webhook_keys, filter) =
             (gateway.transpose()?, webhook_keys.transpose()?, log::filter(&settings.log)?);
-        Ok(Checked { changes, settings, filter, gateway, webhook_keys, digests })
+        Ok(Checked { changes, settings, filter, gateway, webhook_keys, named, digests })
     }
 
     fn take(&self, checked: Checked) -> anyhow::Result<()> {
-        let Checked { changes, settings, filter, gateway, webhook_keys, digests } = checked;
+        let Checked { changes, settings, filter, gateway, webhook_keys, named, digests } = checked;
         if let (Some((running, _)), Some((settings, keys))) = (&self.users.gateway, gateway) {
             running.reload(settings, &keys).map_err(|problem| anyhow!(problem))?;
         }
         if let (Some(webhook), Some(keys)) = (&self.users.webhook, webhook_keys) {
             webhook.sign_by(keys);
         }
+        self.users.feeds.hold(named, settings.comments.visible);
         settings.notify.hold(&self.users.feeds);
         self.given.current.0.store(Arc::new(settings));
         let secrets = differing(&std::mem::replace(&mut *self.digests.lock(), digests.clone()), &digests);

@@ -12,10 +12,8 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
-use compact_str::CompactString;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::metrics::Registry;
-use feedgate_common::named::NamedFeeds;
 use feedgate_gateway::{Gateway, Surface, clock};
 use feedgate_timeline::{FanOut, Noter, Pulse, Relay, Sender, Worker};
 
@@ -217,13 +215,7 @@ async fn start_worker(role: Role, settings: &Settings, given: Given, hang_up: Si
 /// The feeds. The Archive gives the named ones their numbers, the same to every node, and tells users of what happens by
 /// items that go to them.
 async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds>> {
-    let names: Vec<CompactString> = settings.feeds.keys().cloned().collect();
-    let named = if names.is_empty() {
-        NamedFeeds::default()
-    } else {
-        let ids = stores.archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?;
-        settings.named_feeds(&ids).map_err(|problem| anyhow!(problem))?
-    };
+    let named = settings.interned_feeds(&*stores.archive).await?;
     let search = settings.search.text().map_err(|problem| anyhow!(problem))?;
     let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill.newest())
         .with_jobs(stores.jobs.clone())

@@ -18,11 +18,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Context, anyhow};
 use compact_str::CompactString;
-use feedgate_common::FeedId;
 use feedgate_common::accept::Policy;
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
+use feedgate_common::{Archive, FeedId};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
@@ -204,8 +205,18 @@ impl Settings {
         2 * self.timeline.sweep_every + Duration::from_secs(60)
     }
 
-    /// The named feeds, with the numbers `ids` that the Archive gives them.
-    pub(crate) fn named_feeds(&self, ids: &[FeedId]) -> Result<NamedFeeds, String> {
+    /// The named feeds, with the numbers that the Archive gives them. Fails if the Archive does, or if they are wrong.
+    pub(crate) async fn interned_feeds(&self, archive: &dyn Archive) -> anyhow::Result<NamedFeeds> {
+        let names: Vec<CompactString> = self.feeds.keys().cloned().collect();
+        if names.is_empty() {
+            return Ok(NamedFeeds::default());
+        }
+        let ids = archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?;
+        self.named_feeds(&ids).map_err(|problem| anyhow!(problem))
+    }
+
+    /// The named feeds, with the numbers `ids`.
+    fn named_feeds(&self, ids: &[FeedId]) -> Result<NamedFeeds, String> {
         NamedFeeds::new(self.feeds.iter().zip(ids).map(|((name, feed), &id)| feed.named(name, id)).collect())
     }
 

@@ -47,7 +47,7 @@ pub(super) async fn read(
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "offset", "epoch", "limit"])?;
-    let feed = params.feed(reads.feeds.named())?;
+    let feed = params.feed(&reads.feeds.named())?;
     let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
     let permit = caller.permit(most(limit, ANSWER_BYTES)).await?;
     let key = InboxKey { reader: intern(&*archive, &user).await?, feed };

@@ -72,7 +72,8 @@ async fn found(
         0 => None,
         seq => archive.outbox(item.author_no, seq - 1, 1).await?.records.into_iter().next(),
     };
-    let feed = record.map_or_else(|| feeds.named().of_kind(item.kind.as_deref()), |record| record.feed);
+    let named = feeds.named();
+    let feed = record.map_or_else(|| named.of_kind(item.kind.as_deref()), |record| record.feed);
     let key = InboxKey { reader: no, feed };
     let log = feeds.inboxes().log(key).await?;
     let taken = log.as_ref().map(|log| log.taken);
@@ -95,13 +96,13 @@ async fn found(
         held: archive.held(no, before(item.author_no), 1).await?.into_iter().find(|held| held.author == item.author_no),
         author,
         backfill: feeds.backfill(),
-        feed: feeds.named().name(feed).unwrap_or("one that is not configured"),
-        expired_before: feeds.named().expired_before(feed, clock::now()),
+        feed: named.name(feed).unwrap_or("one that is not configured"),
+        expired_before: named.expired_before(feed, clock::now()),
         door,
         place: place(log.as_ref(), item.key()),
     };
     let (verdict, findings) = explain(&evidence);
-    let rankings = rankings(feeds.named(), archive, &evidence, no).await?;
+    let rankings = rankings(&named, archive, &evidence, no).await?;
     Ok(Answer { reader: reader.clone(), item: item.id, feed: evidence.feed.to_owned(), verdict, findings, rankings })
 }
 

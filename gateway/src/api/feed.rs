@@ -30,7 +30,7 @@ pub(super) async fn page(
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "limit", "cursor", "viewer"])?;
-    let feed = params.feed(reads.feeds.named())?;
+    let feed = params.feed(&reads.feeds.named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let viewer = viewer(&caller, &params)?;
     let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;

@@ -99,7 +99,6 @@ pub(crate) struct Api {
     /// The truth, as requests read it.
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) node: Arc<Node>,
-    pub(crate) named: Arc<NamedFeeds>,
     /// The memory for request bodies of backends.
     pub(crate) memory: Memory,
     /// The memory for what devices send by requests.
@@ -119,6 +118,13 @@ pub(crate) struct Api {
     pub(crate) shown: settings::Telling,
 }
 
+/// The named feeds that are configured when the request comes.
+impl FromRef<Api> for Arc<NamedFeeds> {
+    fn from_ref(api: &Api) -> Self {
+        api.node.reads.feeds.named()
+    }
+}
+
 /// Lets a handler take each of these parts of the API as its `State`.
 macro_rules! parts {
     ($($part:ty: $($field:ident).+),+) => {
@@ -136,7 +142,6 @@ parts! {
     Copying: copying,
     settings::Telling: shown,
     DeviceMemory: device_memory,
-    Arc<NamedFeeds>: named,
     Memory: memory,
     Arc<Feeds>: node.reads.feeds,
     Arc<dyn Jobs>: node.jobs,

@@ -52,7 +52,7 @@ pub(super) async fn page(
         Some(_) => viewer(&caller, &params)?,
         None => whole(&caller, &user)?,
     };
-    let feed = params.feed(feeds.named())?;
+    let feed = params.feed(&feeds.named())?;
     list(caller, (archive, &feeds), (&user, viewer), |author| ItemsOf::Outbox(author, feed), &params).await
 }
 

@@ -114,7 +114,7 @@ pub(super) async fn uni_sse(
     let subscribe = match item {
         Some(item) => json!({"channel": format!("{ITEM_CHANNEL}{item}")}),
         None => {
-            let channel = reads.channel(params.feed(reads.feeds.named())?);
+            let channel = reads.channel(params.feed(&reads.feeds.named())?);
             let mut subscribe = json!({"channel": channel, "data": {"deliver": "items"}});
             if let Some(Position { epoch, offset }) = last_event(&request.headers)?.or(position(&params)?) {
                 subscribe["recover"] = true.into();

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::doorbell::Touch;
-use feedgate_common::feed::{Publisher, jobs_of};
+use feedgate_common::feed::{Feeds, Publisher, jobs_of};
 use feedgate_common::jobs::Job;
-use feedgate_common::named::NamedFeeds;
 use feedgate_common::notify::Notified;
 use feedgate_common::{ItemId, Jobs, StoreError, UserNo, error, failpoint, trace};
 use tokio_util::task::TaskTracker;
@@ -24,7 +23,7 @@ use crate::node::watches::Watches;
 #[derive(Clone)]
 pub(crate) struct Writer {
     publisher: Arc<Publisher>,
-    named: Arc<NamedFeeds>,
+    feeds: Arc<Feeds>,
     relay: Arc<Relay>,
     metrics: Arc<Metrics>,
     watches: Arc<Watches>,
@@ -36,24 +35,24 @@ impl Writer {
     /// Makes a writer that carries out each call in a task of `tasks`.
     pub(crate) fn new(
         publisher: Arc<Publisher>,
-        named: Arc<NamedFeeds>,
+        feeds: Arc<Feeds>,
         jobs: Arc<dyn Jobs>,
         tasks: TaskTracker,
         metrics: Arc<Metrics>,
         watches: Arc<Watches>,
     ) -> Self {
-        Self { publisher, named, relay: Relay::new(jobs), metrics, watches, tasks }
+        Self { publisher, feeds, relay: Relay::new(jobs), metrics, watches, tasks }
     }
 
     /// Commits the writes, each accepted or refused by itself, and tells the workers. If the workers cannot be told,
     /// the answer waits a second at most, and they are told later. This runs in a task of its own: if the future is
     /// dropped, the writes are still carried out, and the workers are told.
     pub(super) async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-        let Self { publisher, named, relay, metrics, watches, .. } = self.clone();
+        let Self { publisher, feeds, relay, metrics, watches, .. } = self.clone();
         let traced = traced::current().zip(trace::began()).map(|of| (of, traced::changes(&writes)));
         let accepting = async move {
             let items: Vec<Option<ItemId>> = writes.iter().map(item_of).collect();
-            let written = metrics.writing(writes.len(), publisher.accept(writes, &named, clock::now())).await?;
+            let written = metrics.writing(writes.len(), publisher.accept(writes, &feeds.named(), clock::now())).await?;
             for (item, written) in items.into_iter().zip(&written) {
                 let changed = item.filter(|_| written.is_ok()).into_iter().chain(original_of(written));
                 changed.for_each(|item| watches.touched(Touch { item, comment: None }));

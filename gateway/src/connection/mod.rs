@@ -326,7 +326,7 @@ impl Connection {
         for line in text.lines() {
             self.charge()?;
             if !line.trim().is_empty() {
-                self.message(json::decode(line, self.shared.reads.feeds.named()))?;
+                self.message(json::decode(line, &self.shared.reads.feeds.named()))?;
             }
         }
         Ok(())
@@ -339,7 +339,7 @@ impl Connection {
         }
         for message in protobuf::messages(frame) {
             self.charge()?;
-            self.message(message.and_then(|message| protobuf::decode(message, self.shared.reads.feeds.named())))?;
+            self.message(message.and_then(|message| protobuf::decode(message, &self.shared.reads.feeds.named())))?;
         }
         Ok(())
     }

@@ -122,7 +122,8 @@ async fn changes(
     let metrics = &shared.metrics;
     metrics.reads.of(source).add(entries.len() as u64);
     held.shrink(room(entries.len()));
-    let label = Label::of(key.feed, shared.reads.channel(key.feed), numbered);
+    let name = shared.reads.channel(key.feed);
+    let label = Label::of(key.feed, &name, numbered);
     let at = |offset| Position { offset, ..own };
     let now = clock::now();
     let push = |out: &mut Vec<u8>, offset, change: &Change, json: &[u8]| {

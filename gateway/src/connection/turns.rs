@@ -124,7 +124,8 @@ impl Connection {
         let at = self.channels.subscription(feed).map(Subscription::position);
         let channel = self.channels.of(feed);
         if at.is_some_and(|at| at.epoch == sight.head.epoch) && channel.counting.tells(sight.seen) {
-            let label = Label::of(feed, self.shared.reads.channel(feed), channel.numbered);
+            let name = self.shared.reads.channel(feed);
+            let label = Label::of(feed, &name, channel.numbered);
             self.transport.frame(|out| self.format.seen(out, label, sight));
         }
     }
@@ -176,7 +177,8 @@ impl Connection {
                 let subscription = self.channels.subscription(feed).expect("only a subscription says so");
                 let head = Position { offset: head, ..subscription.position() };
                 let unread = brought.sight.map(|sight| sight.unread);
-                let label = Label::of(feed, self.shared.reads.channel(feed), self.channels.of(feed).numbered);
+                let name = self.shared.reads.channel(feed);
+                let label = Label::of(feed, &name, self.channels.of(feed).numbered);
                 self.transport.frame(|out| self.format.behind(out, label, head, unread));
             }
             Action::Retry => {

@@ -41,7 +41,7 @@ pub(crate) async fn run(node: &Node) {
             node.revocations.keep_following(&node.local.pool),
         ),
         join3(
-            watches::keep_reading(&node.watches, &**node.reads.feeds.archive()),
+            watches::keep_reading(&node.watches, &node.reads.feeds),
             watches::keep_telling(&node.watches, &*node.local.doorbell),
             watches::keep_checking(&node.watches, &**node.reads.feeds.archive(), &node.settings),
         ),

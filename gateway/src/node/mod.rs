@@ -27,6 +27,7 @@ pub(crate) mod watches;
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use compact_str::CompactString;
 use feedgate_common::doorbell::{Closing, Heard, Listening, Onlooker};
 use feedgate_common::error;
 use feedgate_common::feed::{Changes, Feeds, Pages, Saw};
@@ -105,7 +106,7 @@ impl Node {
         let hot = Arc::new(PullNews::new(archive.clone()));
         let revocations = Arc::new(Revocations::new(archive));
         let metrics = Arc::new(Metrics::default());
-        let watches = Arc::new(Watches::new(uptime, reads.feeds.visible()));
+        let watches = Arc::new(Watches::new(uptime));
         let ear = Ear {
             missed: metrics.missed.clone(),
             reads: reads.clone(),
@@ -164,8 +165,9 @@ impl Reads {
     }
 
     /// The name of the feed's channel. The feed must be one that the protocol knows.
-    pub(crate) fn channel(&self, feed: FeedId) -> &str {
-        self.feeds.named().name(feed).expect("the protocol knows no channel but those that are configured")
+    pub(crate) fn channel(&self, feed: FeedId) -> CompactString {
+        let named = self.feeds.named();
+        named.name(feed).expect("no feed that was configured ever goes while the process lives").into()
     }
 
     /// The reader has seen the feed up to `at`, as the connection `of` a node has said, or a request by HTTP. Tells the

@@ -91,7 +91,8 @@ impl FanOut {
         let after = Watermarks { pull: PullSeq::MAX, direct: noted };
         let told = if quiet { &[] } else { feeds };
         // A ranking is a recommender's doing, and no news that anybody waits for.
-        let told = told.iter().filter(|feed| !self.feeds.named().is_ranked(**feed));
+        let named = self.feeds.named();
+        let told = told.iter().filter(|feed| !named.is_ranked(**feed));
         let news = told.map(|&feed| async move {
             let news = self.archive().news(InboxKey { reader, feed }, after, self.take_max).await?;
             Ok::<_, feedgate_common::StoreError>((feed, news.entries))

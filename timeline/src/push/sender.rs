@@ -135,7 +135,8 @@ impl Sender {
         user: UserId,
         now: Millis,
     ) -> Result<Option<Notification>> {
-        let Some(feed) = self.feeds.named().name(notice.key.feed) else { return Ok(None) };
+        let named = self.feeds.named();
+        let Some(feed) = named.name(notice.key.feed) else { return Ok(None) };
         let standing = standing(&self.feeds, &*self.sessions, notice, &devices, now).await?;
         devices.retain(|device| device.feeds.contains(&notice.key.feed));
         Ok(standing

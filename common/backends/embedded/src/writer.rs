@@ -191,7 +191,7 @@ impl Writer {
         let Some(store) = &mut self.store else { return Err(Error::Poisoned) };
         if self.unsynced && strictest == Durability::Synced {
             store.db.persist(PersistMode::SyncData)?;
-            store.answered.follow()?;
+            store.answered.follow(store.db.inner().seqno())?;
             self.unsynced = false;
             self.group += 1;
             tracing::debug!(target: "feedgate::durable", group = self.group, ops, "synced");

@@ -10,8 +10,9 @@
 //! - No item comes twice. The Archive may know already that an item has moved below the floor, while the log still
 //!   shows it above; or an item may move down between two reads of the Archive. It stands where it came first.
 
-use std::collections::HashSet;
 use std::ops::Range;
+
+use rustc_hash::FxHashSet;
 
 use super::Shown;
 use super::window::Window;
@@ -37,7 +38,7 @@ pub(super) struct Descent<'a> {
     /// The part of `shown` that is still to be given; its newest come first.
     left: Range<usize>,
     /// Once something below the floor is asked for: the items of `shown`, and those that were given from below it.
-    given: Option<HashSet<ItemId>>,
+    given: Option<FxHashSet<ItemId>>,
     /// Below the log: the greatest key that may come next; `None` if none may.
     at: Option<DisplayKey>,
     /// The last key that the feed shows, if it has such an end.

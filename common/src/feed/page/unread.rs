@@ -14,9 +14,8 @@
 //! feed's cap or time to live. Of a ranked feed nothing is unread. One count looks at the log and at [`READ_MAX`] adds
 //! below it at most.
 
-use std::collections::HashSet;
-
 use futures_util::future::try_join;
+use rustc_hash::FxHashSet;
 
 use super::descent::{Descent, Leg, above_floor, is_within};
 use super::{Pages, READ_MAX, Shown, living_adds};
@@ -115,7 +114,7 @@ impl Pages {
 
     /// The part of the log that the reader has not seen; `None` if that is not enough to count what is unread.
     async fn log_since(&self, key: InboxKey, seen: Option<Seen>) -> Result<Option<Log>> {
-        let uncapped = self.changes.feeds.named.cap(key.feed).is_none();
+        let uncapped = self.changes.feeds.named().cap(key.feed).is_none();
         let Some(seen) = seen.filter(|seen| uncapped && !seen.may_lack(0)) else { return Ok(None) };
         let after = seen.position;
         Ok(match self.changes.read(key, after, WHOLE).await? {
@@ -145,7 +144,7 @@ impl Pages {
     ) -> Result<usize> {
         // A recommender changes a ranking at any time, so what of it came after a position says nothing about its
         // reader.
-        if self.changes.feeds.named.is_ranked(key.feed) {
+        if self.changes.feeds.named().is_ranked(key.feed) {
             return Ok(0);
         }
         let (judge, too_old) = (Seen::of_log(seen, log.head), self.too_old(key.feed));
@@ -177,7 +176,7 @@ impl Pages {
         let Some(floor) = log.floor else { return Ok(0) };
         let (feeds, now) = (&self.changes.feeds, self.changes.feeds.retention.now());
         // The Archive may show an item of the log at a lower rank already, to which it has moved.
-        let counted: HashSet<ItemId> = adds.iter().map(|add| add.key.item).collect();
+        let counted: FxHashSet<ItemId> = adds.iter().map(|add| add.key.item).collect();
         let mut descent = Descent::new(log, vec![], floor.just_above(), end, READ_MAX);
         let (mut unread, mut looked) = (0, 0);
         while looked < READ_MAX {
@@ -221,7 +220,7 @@ impl Pages {
     /// The time, in Unix ms, such that the feed does not show items published up to then; `Millis::MIN` if it shows all.
     fn too_old(&self, feed: FeedId) -> Millis {
         let feeds = &self.changes.feeds;
-        let expired = feeds.retention.now().and_then(|now| feeds.named.expired_before(feed, now));
+        let expired = feeds.retention.now().and_then(|now| feeds.named().expired_before(feed, now));
         expired.map_or(Millis::MIN, |expired| expired.saturating_sub(1))
     }
 }

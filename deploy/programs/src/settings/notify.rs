@@ -57,7 +57,7 @@ impl Notify {
 
     /// Lets the Archive of `feeds` tell users by these settings from now on.
     pub(crate) fn hold(&self, feeds: &Feeds) {
-        feeds.archive().notify_by(self.rules(feeds.named()).with_visible(feeds.visible()));
+        feeds.archive().notify_by(self.rules(&feeds.named()).with_visible(feeds.visible()));
     }
 
     /// The rules by which users are told. Each kind goes to the one of `feeds` that claims it.

@@ -84,7 +84,8 @@ impl Waking<'_> {
     /// news, else to look.
     async fn all(&mut self, readers: &[UserNo]) {
         let (pool, feeds) = (&self.node.local.pool, &self.node.reads.feeds);
-        let keys: Vec<InboxKey> = readers.iter().flat_map(|reader| pool.listened(*reader, feeds.named())).collect();
+        let named = feeds.named();
+        let keys: Vec<InboxKey> = readers.iter().flat_map(|reader| pool.listened(*reader, &named)).collect();
         let time = Duration::from_secs(keys.len() as u64) / self.node.settings.now().pull_wakes_per_sec;
         let taken = self.take_in(&keys).await;
         let inboxes: Vec<_> = keys.into_iter().zip(taken).collect();

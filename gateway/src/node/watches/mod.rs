@@ -22,7 +22,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use feedgate_common::around::Visible;
 use feedgate_common::doorbell::{Stir, Touch};
 use feedgate_common::{ItemId, UserNo};
 use parking_lot::Mutex;
@@ -58,8 +57,6 @@ pub(crate) struct Watches {
     doubt: Notify,
     count: AtomicUsize,
     uptime: Uptime,
-    /// Whose comments and reactions users see.
-    visible: Visible,
 }
 
 #[derive(Default)]
@@ -109,7 +106,7 @@ pub(crate) struct Watch {
 }
 
 impl Watches {
-    pub(crate) fn new(uptime: Uptime, visible: Visible) -> Self {
+    pub(crate) fn new(uptime: Uptime) -> Self {
         Self {
             all: Mutex::default(),
             noted: Notify::new(),
@@ -119,7 +116,6 @@ impl Watches {
             doubt: Notify::new(),
             count: AtomicUsize::new(0),
             uptime,
-            visible,
         }
     }
 
@@ -346,7 +342,7 @@ mod tests {
     use super::*;
 
     fn watches() -> Arc<Watches> {
-        Arc::new(Watches::new(Uptime::begin(), Visible::All))
+        Arc::new(Watches::new(Uptime::begin()))
     }
 
     fn touch(item: u64) -> Touch {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use feedgate_common::around::{Around, Comment, Onlooker, Visible};
 use feedgate_common::error::Result;
-use feedgate_common::feed::{Cards, cards_of};
+use feedgate_common::feed::{Cards, Feeds, cards_of};
 use feedgate_common::{Archive, Doorbell, Item, ItemId, UserId, UserNo};
 use serde::Serialize;
 use tokio::time::{sleep, sleep_until};
@@ -40,6 +40,8 @@ struct Found {
     /// What is between the author of each comment and others; `None` if that is with too many.
     ties: HashMap<UserNo, Option<Ties>>,
     people: Cards,
+    /// Whose comments and reactions users saw when this was read.
+    visible: Visible,
 }
 
 /// Users between whom and the author of a comment there is something.
@@ -52,7 +54,7 @@ struct Ties {
 }
 
 /// Reads what is due for ever. It may be dropped at any time; what was being read then is found by a later look.
-pub(crate) async fn keep_reading(watches: &Watches, archive: &dyn Archive) {
+pub(crate) async fn keep_reading(watches: &Watches, feeds: &Feeds) {
     loop {
         match watches.next_due() {
             None => watches.noted.notified().await,
@@ -63,7 +65,7 @@ pub(crate) async fn keep_reading(watches: &Watches, archive: &dyn Archive) {
         }
         let due = watches.take_due(watches.uptime.elapsed_ms());
         if !due.is_empty() {
-            read(watches, archive, due).await;
+            read(watches, feeds, due).await;
             sleep(ROUND).await;
         }
     }
@@ -86,8 +88,8 @@ pub(crate) async fn keep_telling(watches: &Watches, doorbell: &dyn Doorbell) {
     }
 }
 
-async fn read(watches: &Watches, archive: &dyn Archive, due: Vec<(ItemId, Work)>) {
-    let found = match find(archive, &due, watches.visible).await {
+async fn read(watches: &Watches, feeds: &Feeds, due: Vec<(ItemId, Work)>) {
+    let found = match find(&**feeds.archive(), &due, feeds.visible()).await {
         Ok(found) => found,
         Err(error) => {
             tracing::debug!(%error, "items that are watched could not be read; trying again");
@@ -124,7 +126,7 @@ async fn find(archive: &dyn Archive, due: &[(ItemId, Work)], visible: Visible) -
     let authors: BTreeMap<UserNo, &UserId> = living.map(|comment| (comment.author_no, &comment.author)).collect();
     let ties = ties(archive, authors.keys().copied().collect(), visible).await?;
     let people = bounded(cards_of(archive, authors)).await?;
-    Ok(Found { items, around, comments, ties, people })
+    Ok(Found { items, around, comments, ties, people, visible })
 }
 
 /// What is between each of these authors and others: a read, and one more if only mutual friends see comments.
@@ -183,7 +185,7 @@ fn settle(
 ) -> Vec<Arc<Watcher>> {
     let mut all = watches.all.lock();
     let Some(entry) = all.items.get_mut(&id) else { return vec![] };
-    let counts = match watches.visible {
+    let counts = match found.visible {
         Visible::All => Data::Counts { counts: Counts(&state.around), version: state.version },
         Visible::Mutual => Data::Changed { version: state.version },
     };
