@@ -31,7 +31,7 @@ pub struct Narrowing {
     pub lists: Vec<ListName>,
     /// No member of any of these lists of the author.
     pub except_lists: Vec<ListName>,
-    /// Only followers whom the author follows too.
+    /// Only followers whom the author follows too, muted by the author or not.
     pub mutual: bool,
 }
 

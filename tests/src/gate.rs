@@ -331,6 +331,10 @@ impl Graph for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.mutual_with(users, limit).await
     }
+    async fn followed_among(&self, user: UserNo, others: &[UserNo]) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.followed_among(user, others).await
+    }
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
         self.store.followees_among(reader, authors).await

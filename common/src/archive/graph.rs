@@ -45,6 +45,9 @@ pub trait Graph: Send + Sync + 'static {
     /// `limit`, in no order. One read, however many they are.
     async fn mutual_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>>;
 
+    /// Gives those of `others` whom `user` follows, whatever shields are up, in no order.
+    async fn followed_among(&self, user: UserNo, others: &[UserNo]) -> Result<Vec<UserNo>>;
+
     /// Gives the `authors` to whom the edge of `reader` is on, in no order.
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>>;
 }

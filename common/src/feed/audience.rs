@@ -71,7 +71,7 @@ async fn those_of(
 ) -> Result<Vec<UserNo>> {
     let followers = Outboxes::followers_among(archive, author, &page).await?.into_iter().collect();
     let followees: Option<HashSet<UserNo>> = match by.mutual {
-        true => Some(archive.followees_among(author, &page).await?.into_iter().collect()),
+        true => Some(archive.followed_among(author, &page).await?.into_iter().collect()),
         false => None,
     };
     Ok(narrowed(page, &followers, without, followees.as_ref()))

@@ -335,7 +335,10 @@ mod tests {
             of_feeds(&[("a", feed("z", 20)), ("b", feed("y", 10)), ("best", best.clone())])
         );
         let changes = of(&running, &of_feeds(&[("a", feed("x", 10)), ("b", best)]));
-        assert_eq!((names(&changes.reload), names(&changes.restart)), (vec!["feeds.b.kinds"], vec!["feeds.b.ranked"]));
+        assert_eq!(
+            (names(&changes.reload), names(&changes.restart)),
+            (vec!["feeds.b.cap", "feeds.b.kinds"], vec!["feeds.b.ranked"])
+        );
     }
 
     #[test]

@@ -9,10 +9,10 @@ use feedgate_common::feed::Limit;
 use feedgate_common::{Archive, InboxKey, UserId};
 
 use super::access::Caller;
-use super::items::viewer;
 use super::names::{intern, user_no};
 use super::problem::Problem;
 use super::query::{Query, Segment};
+use super::seeing::viewer;
 use crate::around::AROUND_MAX;
 use crate::limits::budget::{ANSWER_BYTES, most_with_people};
 use crate::node::Reads;

@@ -3,24 +3,22 @@
 //! An item's version is its `ETag`. An item that a reader [does not see](feedgate_common::around::sees) is answered as
 //! one that does not exist.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Refused, Write, Written};
-use feedgate_common::around::{Viewer, seen_by};
-use feedgate_common::feed::{Cards, FETCH, Feeds, Limit, Stretch};
-use feedgate_common::{Archive, Item, ItemId, UserId};
+use feedgate_common::feed::{Cards, FETCH, Feeds, Limit, Seeing, Stretch};
+use feedgate_common::{Archive, Item, ItemId};
 use serde::Serialize;
 
 use super::access::{Caller, PublishKey};
-use super::names::user_no;
 use super::payload::{ONE, Payload};
-use super::problem::{Kind, Problem, short};
+use super::problem::{Problem, short};
 use super::publish;
-use super::query::{ItemRef, NoQuery, Params, Query, Segment};
+use super::query::{ItemRef, NoQuery, Query, Segment};
+use super::seeing::{Seen, missing, resolve, viewer};
 use super::writer::Writer;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most, most_with_people};
@@ -37,33 +35,14 @@ pub(super) async fn read(
     query: Query,
 ) -> Result<Response, Problem> {
     let viewer = viewer(&caller, &query.only(&["viewer"])?)?;
-    let reader = caller.reader().cloned();
+    let reader = caller.reader().is_some();
     let permit = caller.permit(most(2, ANSWER_BYTES) + 2 * AROUND_MAX).await?;
+    let seen = Seen::by(&archive, viewer, reader).await?;
     let id = resolve(&*archive, &which).await?;
-    let found = visible(reader.as_ref(), &*archive, archive.items(&[id]).await?).await?;
-    let found: Vec<_> = found.into_iter().flatten().collect();
-    let onlooker = feeds.onlooker(seen_as(&*archive, viewer).await?);
-    let shown = around::join(&*archive, onlooker, found, ANSWER_BYTES).await?;
+    let found = seen.of(&[id]).await?.into_iter().flatten().collect();
+    let shown = around::join(&*archive, feeds.onlooker(seen.viewer), found, ANSWER_BYTES).await?;
     let item = shown.first().ok_or_else(|| missing(&which))?;
     Ok((etag(item.item()), permit.answer(item)).into_response())
-}
-
-/// The user as whom the items are seen: the reader of the token, or whom a backend names with `?viewer=`; `None` if it
-/// names nobody.
-pub(super) fn viewer(caller: &Caller, params: &Params) -> Result<Option<UserId>, Problem> {
-    let named = params.parse::<UserId>("viewer")?;
-    if let Some(named) = &named {
-        caller.may_read(named)?;
-    }
-    Ok(caller.reader().cloned().or(named))
-}
-
-/// The viewer of this name; a backend if nobody is named.
-pub(super) async fn seen_as(archive: &dyn Archive, viewer: Option<UserId>) -> Result<Viewer, Problem> {
-    Ok(match viewer {
-        Some(viewer) => Viewer::User(user_no(archive, &viewer).await?),
-        None => Viewer::Backend,
-    })
 }
 
 /// Several items, and the ids of those that the caller does not see.
@@ -87,14 +66,14 @@ pub(super) async fn by_ids(
 ) -> Result<Response, Problem> {
     let params = query.only(&["ids", "viewer"])?;
     let (ids, viewer) = (ids(params.get("ids"))?, viewer(&caller, &params)?);
-    let reader = caller.reader().cloned();
+    let reader = caller.reader().is_some();
     let permit = caller.permit(most_with_people(ids.len(), ANSWER_BYTES) + ids.len() * AROUND_MAX).await?;
+    let seen = Seen::by(&archive, viewer, reader).await?;
     let mut stretch = Stretch::new(Limit { items: IDS_MAX, bytes: ANSWER_BYTES });
     let (mut missing, mut left) = (Vec::new(), &ids[..]);
     while !left.is_empty() && !stretch.is_cut() {
         let some = &left[..left.len().min(FETCH)];
-        let found = visible(reader.as_ref(), &*archive, archive.items(some).await?).await?;
-        for (id, found) in some.iter().zip(found) {
+        for (id, found) in some.iter().zip(seen.of(some).await?) {
             match found {
                 Some(item) => stretch.extend([item]),
                 None => missing.push(*id),
@@ -105,10 +84,9 @@ pub(super) async fn by_ids(
             left = &left[1..];
         }
     }
-    let onlooker = feeds.onlooker(seen_as(&*archive, viewer).await?);
     let (found, _) = stretch.finish();
     let mut later: Vec<ItemId> = found.iter().map(|item| item.id).collect();
-    let items = around::join(&*archive, onlooker, found, ANSWER_BYTES).await?;
+    let items = around::join(&*archive, feeds.onlooker(seen.viewer), found, ANSWER_BYTES).await?;
     let people = authors_of(&*archive, &items).await?;
     later.drain(..items.len());
     let later: Vec<String> = later.iter().chain(left).map(ItemId::to_string).collect();
@@ -161,36 +139,6 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn resolve(archive: &dyn Archive, which: &ItemRef) -> Result<ItemId, Problem> {
-    match which {
-        ItemRef::Id(id) => Ok(*id),
-        ItemRef::Foreign(key) => archive.item_by_foreign_id(key).await?.ok_or_else(|| missing(which)),
-    }
-}
-
-/// The id of each of these items, in the order asked, whether it exists or not; `None` for a foreign id that no item has. It
-/// looks up each foreign id once.
-pub(super) async fn resolve_all<'a>(
-    archive: &dyn Archive,
-    all: impl Iterator<Item = &'a ItemRef>,
-) -> Result<Vec<Option<ItemId>>, Problem> {
-    let (mut known, mut found) = (HashMap::<&str, Option<ItemId>>::new(), vec![]);
-    for which in all {
-        found.push(match which {
-            ItemRef::Id(id) => Some(*id),
-            ItemRef::Foreign(foreign) => match known.get(foreign.as_str()) {
-                Some(item) => *item,
-                None => {
-                    let item = archive.item_by_foreign_id(foreign).await?;
-                    known.insert(foreign, item);
-                    item
-                }
-            },
-        });
-    }
-    Ok(found)
-}
-
 async fn write(writer: &Writer, which: &ItemRef, write: Write) -> Result<Written, Problem> {
     let written = writer.write(vec![write]).await?;
     match written.into_iter().next().expect("the Archive answers each write") {
@@ -198,11 +146,6 @@ async fn write(writer: &Writer, which: &ItemRef, write: Write) -> Result<Written
         Err(Refused::NoSuchItem(_)) => Err(missing(which)),
         Err(refused) => Err(refused.into()),
     }
-}
-
-/// The problem for an item that never was, is deleted, or is not for this reader; the words do not tell which.
-pub(super) fn missing(which: &ItemRef) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no item {which}"))
 }
 
 fn etag(item: &Item) -> [(header::HeaderName, String); 1] {
@@ -242,35 +185,10 @@ fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
     parts.iter().map(|part| short(part).parse().map_err(|why| wrong(format!("ids: {why}")))).collect()
 }
 
-/// The items of `found` that the reader sees, with `None` for the others. A backend, which has no `reader`, sees all.
-pub(super) async fn visible(
-    reader: Option<&UserId>,
-    archive: &dyn Archive,
-    found: Vec<Option<Arc<Item>>>,
-) -> Result<Vec<Option<Arc<Item>>>, Problem> {
-    let Some(reader) = reader else { return Ok(found) };
-    Ok(seen_by(archive, user_no(archive, reader).await?, found).await?)
-}
-
-/// The item, if it lives and the reader sees it; a backend sees all. Otherwise the problem that there is none.
-pub(super) async fn resolve_seen(
-    reader: Option<&UserId>,
-    archive: &dyn Archive,
-    which: &ItemRef,
-) -> Result<ItemId, Problem> {
-    let item = resolve(archive, which).await?;
-    if sees(reader, archive, item).await? { Ok(item) } else { Err(missing(which)) }
-}
-
-/// Whether the reader sees the item, or the backend, if there is no `reader`: then, whether it lives.
-pub(super) async fn sees(reader: Option<&UserId>, archive: &dyn Archive, item: ItemId) -> Result<bool, Problem> {
-    let found = visible(reader, archive, archive.items(&[item]).await?).await?;
-    Ok(found.iter().any(Option::is_some))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::problem::Kind;
 
     #[test]
     fn if_match_is_a_version_in_quotes_or_a_star() {

@@ -17,11 +17,10 @@ use feedgate_common::{Archive, Body, ItemId, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
-use super::items::{seen_as, viewer};
 use super::names::user_no;
 use super::problem::{Kind, Problem};
 use super::query::{Params, Query, Segment};
-use super::seeing::Seen;
+use super::seeing::{Seen, viewer};
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most_with_people};
 use crate::protocol::page_json;
@@ -86,7 +85,7 @@ async fn list(
     let Some(author) = user_no(&*archive, user).await? else {
         return Ok(permit.answer(&Profile::default()));
     };
-    let seen = Seen { archive: archive.clone(), viewer: seen_as(&*archive, viewer).await?, reader };
+    let seen = Seen::by(&archive, viewer, reader).await?;
     if !seen.opens(author).await? {
         return Ok(permit.answer(&Profile::default()));
     }

@@ -8,10 +8,10 @@ use feedgate_common::pins::NotPinned;
 use feedgate_common::{Archive, UserId};
 
 use super::access::PublishKey;
-use super::items::{missing, resolve};
 use super::names::user_no;
 use super::problem::{Kind, Problem};
 use super::query::{ItemRef, NoQuery, Segments};
+use super::seeing::{missing, resolve};
 
 /// Answers `PUT /v1/users/{user}/pins/{id}`. To pin what is pinned changes nothing, not even the order, and succeeds.
 pub(super) async fn pin(

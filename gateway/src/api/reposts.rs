@@ -12,10 +12,9 @@ use feedgate_common::{Archive, Item, ItemId, Millis, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
-use super::items::{resolve_seen, seen_as, viewer};
 use super::problem::Problem;
 use super::query::{ItemRef, Query, Segment};
-use super::seeing::Seen;
+use super::seeing::{Seen, viewer};
 use crate::limits::budget::{ANSWER_BYTES, most_with_people};
 
 const LIST_DEFAULT: usize = 20;
@@ -57,11 +56,10 @@ pub(super) async fn list(
     let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
     let before = params.get("cursor").map(|text| parse(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
-    let reader = caller.reader().cloned();
+    let reader = caller.reader().is_some();
     let permit = caller.permit(most_with_people(FETCH.max(limit), ANSWER_BYTES)).await?;
-    let original = resolve_seen(reader.as_ref(), &*archive, &which).await?;
-    let viewer = seen_as(&*archive, viewer).await?;
-    let seen = Seen { archive: archive.clone(), viewer, reader: reader.is_some() };
+    let seen = Seen::by(&archive, viewer, reader).await?;
+    let original = seen.resolve(&which).await?;
     let (found, next) = page(&*archive, original, &seen, before, limit).await?;
     let authors: BTreeMap<UserNo, &UserId> = found.iter().map(|(author, line)| (*author, &line.author)).collect();
     let people = cards_of(&*archive, authors).await?;

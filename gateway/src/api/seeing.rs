@@ -1,4 +1,4 @@
-//! As whom a caller sees items, one rule for searches and profiles.
+//! Which items a request means, and as whom a caller sees them, one rule for items by their ids, what stands around them, searches and profiles.
 //!
 //! ```text
 //!   an API key                  everything that lives
@@ -7,13 +7,75 @@
 //!   a reader's token            what the reader sees otherwise too: followed, own, addressed
 //! ```
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::around::{Reach, Terms, Viewer, seen_by, shows_original};
 use feedgate_common::feed::Seeing;
 use feedgate_common::graph::Shields;
-use feedgate_common::{Archive, Item, ItemId, UserNo, error};
+use feedgate_common::{Archive, Item, ItemId, UserId, UserNo, error};
+
+use super::access::Caller;
+use super::names::user_no;
+use super::problem::{Kind, Problem};
+use super::query::{ItemRef, Params};
+
+/// The user as whom the items are seen: the reader of the token, or whom a backend names with `?viewer=`; `None` if it
+/// names nobody.
+pub(super) fn viewer(caller: &Caller, params: &Params) -> Result<Option<UserId>, Problem> {
+    let named = params.parse::<UserId>("viewer")?;
+    if let Some(named) = &named {
+        caller.may_read(named)?;
+    }
+    Ok(caller.reader().cloned().or(named))
+}
+
+/// The id of this item, whether it exists or not. Fails for a foreign id that no item has.
+pub(super) async fn resolve(archive: &dyn Archive, which: &ItemRef) -> Result<ItemId, Problem> {
+    match which {
+        ItemRef::Id(id) => Ok(*id),
+        ItemRef::Foreign(key) => archive.item_by_foreign_id(key).await?.ok_or_else(|| missing(which)),
+    }
+}
+
+/// The id of each of these items, in the order asked, whether it exists or not; `None` for a foreign id that no item has. It
+/// looks up each foreign id once.
+pub(super) async fn resolve_all<'a>(
+    archive: &dyn Archive,
+    all: impl Iterator<Item = &'a ItemRef>,
+) -> Result<Vec<Option<ItemId>>, Problem> {
+    let (mut known, mut found) = (HashMap::<&str, Option<ItemId>>::new(), vec![]);
+    for which in all {
+        found.push(match which {
+            ItemRef::Id(id) => Some(*id),
+            ItemRef::Foreign(foreign) => match known.get(foreign.as_str()) {
+                Some(item) => *item,
+                None => {
+                    let item = archive.item_by_foreign_id(foreign).await?;
+                    known.insert(foreign, item);
+                    item
+                }
+            },
+        });
+    }
+    Ok(found)
+}
+
+/// The problem for an item that never was, is deleted, or is not for this reader; the words do not tell which.
+pub(super) fn missing(which: &ItemRef) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no item {which}"))
+}
+
+/// Whether the reader sees the item, or the backend, if there is no `reader`: then, whether it lives.
+pub(super) async fn sees(reader: Option<&UserId>, archive: &dyn Archive, item: ItemId) -> Result<bool, Problem> {
+    let found = archive.items(&[item]).await?;
+    let found = match reader {
+        Some(reader) => seen_by(archive, user_no(archive, reader).await?, found).await?,
+        None => found,
+    };
+    Ok(found.iter().any(Option::is_some))
+}
 
 /// As whom items are seen.
 pub(super) struct Seen {
@@ -24,6 +86,22 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Sees items as `viewer`, or as a backend if there is none. `reader` says that the viewer is the reader of a token.
+    pub(super) async fn by(archive: &Arc<dyn Archive>, viewer: Option<UserId>, reader: bool) -> Result<Self, Problem> {
+        let viewer = match viewer {
+            Some(viewer) => Viewer::User(user_no(&**archive, &viewer).await?),
+            None => Viewer::Backend,
+        };
+        Ok(Self { archive: archive.clone(), viewer, reader })
+    }
+
+    /// The id of the item, if it lives and may be seen; otherwise the problem that there is none.
+    pub(super) async fn resolve(&self, which: &ItemRef) -> Result<ItemId, Problem> {
+        let item = resolve(&*self.archive, which).await?;
+        let found = self.of(&[item]).await?;
+        if found.iter().any(Option::is_some) { Ok(item) } else { Err(missing(which)) }
+    }
+
     /// Whether any item in the outbox of this author may be seen: not if the reader does not follow, a shield is up, or
     /// the author is private and the viewer does not follow. Who sees none of them is not told that there are any.
     pub(super) async fn opens(&self, author: UserNo) -> error::Result<bool> {

@@ -8,9 +8,9 @@ use feedgate_common::{Archive, BODIES_KEPT, Body, ItemId, Millis, Replaced};
 use serde::Serialize;
 
 use super::access::ReadKey;
-use super::items::resolve_seen;
 use super::problem::Problem;
 use super::query::{ItemRef, NoQuery, Segment};
+use super::seeing::Seen;
 use crate::limits::budget::{ITEM_MAX, most};
 
 /// A body that was replaced.
@@ -36,7 +36,7 @@ pub(super) async fn list(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let permit = caller.permit(most(BODIES_KEPT, BODIES_KEPT * ITEM_MAX)).await?;
-    let id = resolve_seen(None, &*archive, &which).await?;
+    let id = Seen::by(&archive, None, false).await?.resolve(&which).await?;
     let version = |Replaced { version, body, at }| Version { version, body, replaced_at: at };
     let versions = archive.versions(id).await?.into_iter().map(version).collect();
     Ok(permit.answer(&Versions { id, versions }))

@@ -47,6 +47,38 @@ async fn s13_a_profile_is_shown_to_each_viewer_as_that_viewer_may_see_it() {
 }
 
 #[tokio::test]
+async fn s9_a_backend_that_names_a_viewer_reads_an_item_and_what_stands_around_it_as_that_viewer_may_see_it() {
+    let (server, _dir) = Server::start().await;
+    let [open, close] = start(&server).await;
+    for (viewer, seen) in [
+        ("ann", [true, true]),
+        ("in", [true, true]),
+        ("out", [true, false]),
+        ("blocked", [false; 2]),
+        ("new", [true, false]),
+    ] {
+        for (item, seen) in [open, close].into_iter().zip(seen) {
+            let comment =
+                server.post(&format!("/v1/items/{item}/comments"), json!({"author": "in", "body": "re"})).await;
+            let comment = comment.expect(201).json["id"].as_str().unwrap().to_owned();
+            let status = if seen { 200 } else { 404 };
+            for around in ["", "/comments", &format!("/comments/{comment}"), "/reactions", "/reposts"] {
+                server.get(&format!("/v1/items/{item}{around}")).await.expect(200);
+                let path = format!("/v1/items/{item}{around}?viewer={viewer}");
+                let answer = server.get(&path).await;
+                assert_eq!(answer.status, status, "{path}: {}", answer.text);
+            }
+            let several = server.get(&format!("/v1/items?ids={item}&viewer={viewer}")).await.expect(200).json;
+            assert_eq!(
+                (ids(&several).len(), several["missing"].as_array().unwrap().len()),
+                (seen.into(), (!seen).into())
+            );
+        }
+    }
+    server.close().await;
+}
+
+#[tokio::test]
 async fn s13_a_profile_that_is_closed_to_a_viewer_looks_like_an_empty_one() {
     let (server, _dir) = Server::start().await;
     start(&server).await;

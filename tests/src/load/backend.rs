@@ -128,7 +128,18 @@ impl Backend {
         self.request(Method::GET, path, None).await
     }
 
-    async fn request(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+    /// Reads what a GET of `path` answers, and does not look at it.
+    pub async fn read(&self, path: &str) -> anyhow::Result<()> {
+        self.send(Method::GET, path, None).await.map(|_| ())
+    }
+
+    /// What a call answers; null if that is no JSON. Fails unless it succeeds.
+    pub async fn request(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+        let body = self.send(method, path, body).await?;
+        Ok(serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Bytes> {
         let body = body.map(|value| value.to_string()).unwrap_or_default();
         let request = Request::builder()
             .method(method)
@@ -139,6 +150,6 @@ impl Backend {
         let (head, body) = self.client.request(request).await?.into_parts();
         let body = body.collect().await?.to_bytes();
         ensure!(head.status.is_success(), "{path}: {} {}", head.status, String::from_utf8_lossy(&body));
-        Ok(serde_json::from_slice(&body).unwrap_or_default())
+        Ok(body)
     }
 }

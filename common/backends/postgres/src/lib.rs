@@ -326,6 +326,10 @@ impl Graph for PostgresArchive {
         self.pool.read(work!(|connection| graph::mutual_with(connection, users, limit))).await
     }
 
+    async fn followed_among(&self, user: UserNo, others: &[UserNo]) -> Result<Vec<UserNo>> {
+        self.pool.read(work!(|connection| graph::followed_among(connection, user, others))).await
+    }
+
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         self.pool.read(work!(|connection| graph::followees_among(connection, reader, authors))).await
     }

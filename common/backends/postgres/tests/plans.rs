@@ -188,6 +188,7 @@ async fn read_everything(archive: &PostgresArchive) {
         assert_eq!(archive.shielded(reader, Shield::Mute, None, 20).await.unwrap().len(), 20);
         assert_eq!(archive.followees(reader).await.unwrap().len(), 100);
         assert_eq!(archive.followees_among(reader, &[1, 2, 3, 1000].map(UserNo)).await.unwrap().len(), 3);
+        assert_eq!(archive.followed_among(reader, &[1, 2, 3, 1000].map(UserNo)).await.unwrap().len(), 3);
         assert_eq!(archive.addressed(reader, &[ItemId(1 << 63 | 3)]).await.unwrap().len(), 1);
     }
 }

@@ -18,11 +18,11 @@ use crate::api::access::PublishKey;
 use crate::api::batch;
 use crate::api::fields::Fields;
 use crate::api::inside::BatchKey;
-use crate::api::items::{missing, resolve_all};
 use crate::api::payload::Payload;
 use crate::api::problem::Problem;
 use crate::api::publish::{self, BATCH_READERS_MAX, KEY};
 use crate::api::query::{ItemRef, NoQuery};
+use crate::api::seeing::{missing, resolve_all};
 use crate::api::writer::Writer;
 
 /// The result of one operation that was done.

@@ -22,12 +22,13 @@ use serde::Serialize;
 
 use super::access::{Caller, ReaderOrPublisher};
 use super::fields::Fields;
-use super::items::{if_match, missing, resolve, resolve_seen, seen_as, sees, viewer};
+use super::items::if_match;
 use super::names::{intern, user_no};
 use super::payload::Payload;
 use super::problem::{Kind, Problem, short};
 use super::publish::{self, header_key};
 use super::query::{ItemRef, NoQuery, Query, Segment, Segments};
+use super::seeing::{Seen, missing, resolve, sees, viewer};
 use super::writer::Writer;
 use crate::around::CommentJson;
 use crate::clock;
@@ -250,10 +251,10 @@ pub(super) async fn list(
     let from = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let viewer = viewer(&caller, &params)?;
-    let (reader, archive) = (caller.reader().cloned(), feeds.archive());
+    let (reader, archive) = (caller.reader().is_some(), feeds.archive());
     let permit = caller.permit((limit + 1) * (LINE_MAX + CARD_MAX)).await?;
-    let item = resolve_seen(reader.as_ref(), &**archive, &which).await?;
-    let onlooker = feeds.onlooker(seen_as(&**archive, viewer).await?);
+    let seen = Seen::by(archive, viewer, reader).await?;
+    let (item, onlooker) = (seen.resolve(&which).await?, feeds.onlooker(seen.viewer));
     let CommentPage { comments, next } = archive.comments(item, onlooker, order, from, limit).await?;
     let authors = comments.iter().filter(|comment| comment.body.is_some());
     let authors: BTreeMap<UserNo, &UserId> = authors.map(|comment| (comment.author_no, &comment.author)).collect();
@@ -278,10 +279,10 @@ pub(super) async fn read(
     query: Query,
 ) -> Result<Response, Problem> {
     let viewer = viewer(&caller, &query.only(&["viewer"])?)?;
-    let (reader, archive) = (caller.reader().cloned(), feeds.archive());
+    let (reader, archive) = (caller.reader().is_some(), feeds.archive());
     let permit = caller.permit(LINE_MAX).await?;
-    let item = resolve_seen(reader.as_ref(), &**archive, &which).await?;
-    let onlooker = feeds.onlooker(seen_as(&**archive, viewer).await?);
+    let seen = Seen::by(archive, viewer, reader).await?;
+    let (item, onlooker) = (seen.resolve(&which).await?, feeds.onlooker(seen.viewer));
     let found = archive.comment_of(item, id, onlooker).await?.ok_or(Uncommented::NoSuchComment(id))?;
     Ok((etag(found.version), permit.answer(&CommentJson::from(&found))).into_response())
 }

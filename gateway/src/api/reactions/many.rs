@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 use crate::api::access::PublishKey;
 use crate::api::batch;
 use crate::api::fields::Fields;
-use crate::api::items::{missing, resolve_all};
 use crate::api::payload::Payload;
 use crate::api::problem::Problem;
 use crate::api::query::{ItemRef, NoQuery};
+use crate::api::seeing::{missing, resolve_all};
 use crate::api::writer::Writer;
 use crate::clock;
 

@@ -15,10 +15,10 @@ use feedgate_common::{Archive, ItemId, Millis, UserId};
 use serde::Serialize;
 
 use super::access::{Caller, ReaderOrPublisher};
-use super::items::{missing, resolve, resolve_seen, seen_as, sees, viewer};
 use super::names::{intern, user_no};
 use super::problem::{Kind, Problem};
 use super::query::{ItemRef, NoQuery, Query, Segment, Segments3};
+use super::seeing::{Seen, missing, resolve, sees, viewer};
 use super::writer::Writer;
 use crate::around::{AROUND_MAX, Counts, told_to};
 use crate::clock;
@@ -140,11 +140,11 @@ pub(super) async fn list(
     let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
     let before = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
-    let (reader, viewer) = (caller.reader().cloned(), viewer(&caller, &params)?);
+    let (reader, viewer) = (caller.reader().is_some(), viewer(&caller, &params)?);
     let permit = caller.permit(most(1, ANSWER_BYTES) + (limit + 1) * LINE_MAX).await?;
-    let archive = &**feeds.archive();
-    let item = resolve_seen(reader.as_ref(), archive, &which).await?;
-    let onlooker = feeds.onlooker(seen_as(archive, viewer).await?);
+    let archive = feeds.archive();
+    let seen = Seen::by(archive, viewer, reader).await?;
+    let (item, onlooker) = (seen.resolve(&which).await?, feeds.onlooker(seen.viewer));
     // Reading one more than asked shows whether there is a next page.
     let mut lines = archive.reactions(item, onlooker, kind.as_ref(), before.as_ref(), limit + 1).await?;
     let next = (lines.len() > limit).then(|| cursor::text(&lines[limit - 1].place));

@@ -21,11 +21,10 @@ use feedgate_common::{Archive, Millis, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
-use super::items::{seen_as, viewer};
 use super::names::user_no;
 use super::problem::{Kind, Problem, short};
 use super::query::{Params, Query};
-use super::seeing::Seen;
+use super::seeing::{Seen, viewer};
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, most_with_people};
 use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX};
@@ -85,13 +84,12 @@ pub(super) async fn items(
         },
         None => None,
     };
-    let viewer = seen_as(&*archive, viewer).await?;
-    let seen = Seen { archive: archive.clone(), viewer, reader };
+    let seen = Seen::by(&archive, viewer, reader).await?;
     let query = ItemQuery { phrases, author, kind, published };
     let page = Limit { items: limit, bytes: ANSWER_BYTES };
     let FoundItems { items, mut next, building } = find_items(&*archive, fields, &query, &seen, behind, page).await?;
     let all = items.len();
-    let items = around::join(&*archive, feeds.onlooker(viewer), items, ANSWER_BYTES).await?;
+    let items = around::join(&*archive, feeds.onlooker(seen.viewer), items, ANSWER_BYTES).await?;
     if items.len() < all {
         next = items.last().map(|shown| SearchPlace::of_item(shown.item().published_at, shown.item().id));
     }

@@ -197,16 +197,21 @@ impl Watches {
         Stir { touches: touches.into_iter().collect(), readers: readers.into_iter().collect() }
     }
 
-    /// Begins the reads that are due: of as many items as one call takes.
+    /// Begins the reads that are due: of as many items as one call takes, those first that have waited the longest. So
+    /// none waits for ever while many others change all the time.
     fn take_due(&self, now: u64) -> Vec<(ItemId, Work)> {
+        let mut all = self.all.lock();
+        let waiting = all.items.iter().map(|(item, entry)| (entry.watched.due_ms(), *item));
+        let mut waiting: Vec<(u64, ItemId)> = waiting.filter(|(due_ms, _)| *due_ms <= now).collect();
+        waiting.sort_unstable();
         let (mut due, mut comments) = (vec![], 0);
-        for (item, entry) in &mut self.all.lock().items {
+        for (_, item) in waiting {
             if due.len() >= ITEMS_MAX || comments >= COMMENTS_MAX {
                 break;
             }
-            if let Some(work) = entry.watched.begin(now) {
+            if let Some(work) = all.items.get_mut(&item).and_then(|entry| entry.watched.begin(now)) {
                 comments += work.comments.len();
-                due.push((*item, work));
+                due.push((item, work));
             }
         }
         due
@@ -339,6 +344,8 @@ impl fmt::Debug for Watch {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn watches() -> Arc<Watches> {
@@ -374,6 +381,20 @@ mod tests {
         assert!(watches.doubted.lock().is_empty(), "reader 8 watches nothing");
         watches.hear(&Stir { touches: vec![], readers: vec![UserNo(7)] });
         assert_eq!(watches.doubted.lock().len(), 1);
+    }
+
+    #[test]
+    fn s4_no_item_waits_for_ever_while_more_than_one_read_takes_change_all_the_time() {
+        let watches = watches();
+        let slot = Arc::new(Slot::new(1));
+        let items = 0..3 * ITEMS_MAX as u64;
+        let _watching: Vec<Watch> = items.clone().map(|item| watches.join(ItemId(item), UserNo(7), &slot)).collect();
+        let mut read = BTreeSet::new();
+        for round in 1..=3 {
+            watches.hear(&Stir { touches: items.clone().map(touch).collect(), readers: vec![] });
+            read.extend(watches.take_due(5000 * round).into_iter().map(|(item, _)| item));
+        }
+        assert_eq!(read.len() as u64, items.end);
     }
 
     #[test]

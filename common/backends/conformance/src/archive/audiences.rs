@@ -125,6 +125,7 @@ pub(super) async fn s9_an_audience_is_some_of_the_followers(archive: Arc<dyn Arc
     change(archive, follow("ann", "cid")).await;
     change(archive, follow("ann", "fay")).await;
     write(archive, shield("ann", Shield::Hide, "eve", true)).await.unwrap();
+    write(archive, shield("ann", Shield::Mute, "cid", true)).await.unwrap();
     put(archive, "ann", "close", &["bob", "cid", "eve", "fay"], true).await;
     put(archive, "ann", "work", &["dan"], true).await;
     let users = |names: &[&str]| Ok(names.iter().map(|name| user(name)).collect::<Vec<_>>());

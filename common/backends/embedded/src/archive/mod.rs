@@ -479,6 +479,10 @@ impl Graph for EmbeddedArchive {
         self.db.read(move |view| users.iter().map(|user| people::mutual_with(view, *user, limit)).collect()).await
     }
 
+    async fn followed_among(&self, user: UserNo, others: &[UserNo]) -> Result<Vec<UserNo>> {
+        people::followed_among(&*self.db.view()?, user, others)
+    }
+
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         people::followees_among(&*self.db.view()?, reader, authors)
     }

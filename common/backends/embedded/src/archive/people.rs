@@ -86,6 +86,16 @@ pub(super) fn followers_among(view: &View, author: UserNo, readers: &[UserNo]) -
     in_effect(readers.iter().map(|&reader| Ok((reader, edge(view, reader, author)?))))
 }
 
+pub(super) fn followed_among(view: &View, user: UserNo, others: &[UserNo]) -> Result<Vec<UserNo>> {
+    let mut followed = vec![];
+    for &other in others {
+        if view.get::<Edges>(&(user, other))?.is_some_and(|row| row.held.follows) {
+            followed.push(other);
+        }
+    }
+    Ok(followed)
+}
+
 pub(super) fn followees_among(view: &View, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
     in_effect(authors.iter().map(|&author| Ok((author, edge(view, reader, author)?))))
 }

@@ -46,6 +46,12 @@ FROM of CROSS JOIN unnest($2::integer[]) AS asked(reader)
 LEFT JOIN LATERAL (SELECT is_on FROM edges WHERE reader = asked.reader AND author = $1 OFFSET 0) e ON true
 WHERE NOT of.few AND coalesce(e.is_on, of.everyone AND asked.reader <> $1)";
 
+const FOLLOWED_AMONG: &str = "
+SELECT asked.author FROM unnest($2::integer[]) AS asked(author)
+CROSS JOIN LATERAL (
+    SELECT is_on OR held_back AS follows FROM edges WHERE reader = $1 AND author = asked.author OFFSET 0
+) e WHERE e.follows";
+
 const FOLLOWEES_AMONG: &str = "
 SELECT asked.author
 FROM unnest($2::integer[]) AS asked(author)
@@ -145,14 +151,33 @@ pub(crate) async fn followers_among(
     read.into_iter().filter(|reader| asked.contains(reader)).map(rows::user_of).collect()
 }
 
+/// Those of these users whom the user follows, whatever shields are up.
+pub(crate) async fn followed_among(
+    connection: &mut PgConnection,
+    user: UserNo,
+    others: &[UserNo],
+) -> sqlx::Result<Vec<UserNo>> {
+    among(connection, FOLLOWED_AMONG, user, others).await
+}
+
 pub(crate) async fn followees_among(
     connection: &mut PgConnection,
     reader: UserNo,
     authors: &[UserNo],
 ) -> sqlx::Result<Vec<UserNo>> {
-    let authors: Vec<i32> = authors.iter().copied().map(rows::user).collect();
-    let query = sqlx::query_scalar(FOLLOWEES_AMONG).bind(rows::user(reader)).bind(authors);
-    let read: Vec<i32> = query.fetch_all(connection).await?;
+    among(connection, FOLLOWEES_AMONG, reader, authors).await
+}
+
+/// Those of these users whom a statement about one user finds.
+async fn among(
+    connection: &mut PgConnection,
+    statement: &'static str,
+    user: UserNo,
+    others: &[UserNo],
+) -> sqlx::Result<Vec<UserNo>> {
+    let others: Vec<i32> = others.iter().copied().map(rows::user).collect();
+    let read: Vec<i32> =
+        sqlx::query_scalar(statement).bind(rows::user(user)).bind(others).fetch_all(connection).await?;
     read.into_iter().map(rows::user_of).collect()
 }
 
