@@ -7,6 +7,13 @@
 passed=0
 failed=0
 
+# The exit status of what could not be looked at, through no fault of the change. It counts neither as passed nor as failed.
+# What it was, and why, goes to `unchecked`, which is told above the last line.
+unknown=99
+unchecked=()
+
+tell_unchecked() { [[ ${#unchecked[@]} -eq 0 ]] || printf '\nNOT CHECKED: %s\n' "${unchecked[@]}"; }
+
 say() { printf '   %s\n' "$*"; }
 
 # count PASSED FAILED: adds to the totals.

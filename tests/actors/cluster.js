@@ -20,14 +20,12 @@ import { promisify } from "node:util";
 
 import { Backend } from "./backend.js";
 import { Nats, Postgres, Redis, RedisCluster } from "./engines.js";
-import { TOOLS } from "./process.js";
+import { BIN } from "./process.js";
 import { Program } from "./program.js";
 import { Proxy } from "./proxy.js";
 
 /** How far the epochs leap when PostgreSQL is taken back, so that none is given again. */
 const EPOCHS_LEAP = 1_000_000_000;
-
-const binary = (name) => join(TOOLS, "bin", name);
 
 /** What lives as long as the test file: a PostgreSQL, which takes long to make; each cluster has a database of its own. */
 const file = { ends: [], after: (end) => file.ends.push(end) };
@@ -41,12 +39,15 @@ class Member extends Backend {
 
   #configure;
 
-  /** `config`: the path of its settings; `configure`: writes TOML there, after what makes it a member. */
-  constructor(name, command, config, configure) {
+  /**
+   * `config`: the path of its settings; `configure`: writes TOML there, after what makes it a member; `bin`: the
+   * directory of its program, which may be changed before it is started again.
+   */
+  constructor(name, command, config, configure, bin) {
     super();
-    Object.assign(this, { name, config });
+    Object.assign(this, { name, config, bin });
     this.#configure = configure;
-    this.#process = new Program(command);
+    this.#process = new Program((address) => command(this.bin, address));
   }
 
   /** Gives it other settings, the text of a TOML file, for its next start. */
@@ -118,6 +119,7 @@ export class Cluster extends Backend {
   /** {redis, nats, postgres} of each process that was named in `through`. */
   proxies = {};
   #natsUser;
+  #bin;
   /** The engines that ran already. */
   #taken = null;
 
@@ -126,17 +128,18 @@ export class Cluster extends Backend {
    * connect to; `through`: names of processes that reach the engines through proxies of their own; `disks`: the sizes of
    * the disks of engines that have one of their own, such as {redis: "64m"}; `nats`: the {config} of NATS, and the `user`
    * that the processes are there, as "name:password"; `engines`: {postgres, redis, nats} that run already, with
-   * `urls(database)`, the URLs for the processes.
+   * `urls(database)`, the URLs for the processes; `bin`: the directory of the programs of its members.
    */
-  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [], disks = {}, nats = {}, engines } = {}) {
+  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [], disks = {}, nats = {}, engines, bin = BIN } = {}) {
     const cluster = new Cluster();
+    cluster.#bin = bin;
     cluster.#natsUser = nats.user;
     cluster.directory = await mkdtemp(join(tmpdir(), "feedgate-cluster-"));
     t.after(() => cluster.#sweep());
     await (engines ? cluster.#take(engines) : cluster.#engines(t, redis, disks, nats.config));
     cluster.config = config;
     for (const name of through) cluster.proxies[name] = await cluster.#proxied(t);
-    await promisify(execFile)(binary("feedgate"), ["secrets", cluster.secrets]);
+    await promisify(execFile)(join(BIN, "feedgate"), ["secrets", cluster.secrets]);
     cluster.key = (await readFile(join(cluster.secrets, "api_key"), "utf8")).trim();
     for (let i = 1; i <= gateways; i += 1) cluster.gateways.push(await cluster.#gateway(`gateway-${i}`));
     for (let i = 1; i <= workers; i += 1) cluster.workers.push(await cluster.#worker(`timeline-${i}`));
@@ -150,7 +153,7 @@ export class Cluster extends Backend {
 
   /** The program whose commands know settings of a cluster. */
   get binary() {
-    return binary("feedgate-cluster");
+    return join(BIN, "feedgate-cluster");
   }
 
   get members() {
@@ -255,12 +258,12 @@ export class Cluster extends Backend {
 
   async #gateway(name) {
     const data = join(this.directory, name);
-    return this.#member(name, data, (config, address) => [binary("gateway"), "--config", config, "--listen", address, "--data", data]);
+    return this.#member(name, data, (bin, config, address) => [join(bin, "gateway"), "--config", config, "--listen", address, "--data", data]);
   }
 
   async #worker(name) {
     const directory = join(this.directory, name);
-    return this.#member(name, directory, (config, address) => [binary("timeline"), "--config", config, "--health-listen", address]);
+    return this.#member(name, directory, (bin, config, address) => [join(bin, "timeline"), "--config", config, "--health-listen", address]);
   }
 
   async #member(name, directory, command) {
@@ -268,7 +271,7 @@ export class Cluster extends Backend {
     await mkdir(directory, { recursive: true });
     const configure = (text) => this.#configure(name, path, text);
     await configure(this.config);
-    const member = new Member(name, (address) => command(path, address), path, configure);
+    const member = new Member(name, (bin, address) => command(bin, path, address), path, configure, this.#bin);
     member.key = this.key;
     return member;
   }

@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { PortTaken } from "./port.js";
@@ -9,6 +10,9 @@ import { until } from "./until.js";
 
 /** The directory into which tests/run puts the programs that it builds and fetches. */
 export const TOOLS = process.env.FEEDGATE_TOOLS ?? fileURLToPath(new URL("../../target/tools", import.meta.url));
+
+/** The directory of our programs, as they are built from this tree. */
+export const BIN = join(TOOLS, "bin");
 
 /** The environment of the test without its FEEDGATE_*, which our programs would take for settings. */
 export function inherited() {

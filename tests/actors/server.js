@@ -10,27 +10,34 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Backend } from "./backend.js";
-import { TOOLS } from "./process.js";
+import { BIN } from "./process.js";
 import { Program } from "./program.js";
 
 export class Server extends Backend {
   #process = null;
 
-  /** `config`: the text of a TOML file; `failpoint`: where it kills itself; `under`: a tracer's command line. */
-  static async start(t, { config: text = "", failpoint, under = () => [] } = {}) {
+  /**
+   * `config`: the text of a TOML file; `failpoint`: where it kills itself; `under`: a tracer's command line; `bin`: the
+   * directory of its program, which may be changed before it is started again.
+   */
+  static async start(t, { config: text = "", failpoint, under = () => [], bin = BIN } = {}) {
     const server = new Server();
+    server.bin = bin;
     server.directory = await mkdtemp(join(tmpdir(), "feedgate-"));
     t.after(() => server.#sweep());
     await writeFile(server.config, text);
-    server.binary = join(TOOLS, "bin", "feedgate");
-    const command = [...under(server.directory), server.binary, "serve", "--data", server.data, "--config", server.config];
-    server.#process = new Program((address) => [...command, "--listen", address]);
+    const [tracer, place] = [under(server.directory), ["--data", server.data, "--config", server.config]];
+    server.#process = new Program((address) => [...tracer, server.binary, "serve", ...place, "--listen", address]);
     await server.start({ failpoint });
     return server;
   }
 
   get port() {
     return this.#process.port;
+  }
+
+  get binary() {
+    return join(this.bin, "feedgate");
   }
 
   get data() {

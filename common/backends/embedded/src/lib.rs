@@ -30,6 +30,7 @@ pub mod doctor;
 pub mod doorbell;
 mod files;
 mod fjall_log;
+mod format;
 mod home;
 pub mod inboxes;
 pub mod jobs;

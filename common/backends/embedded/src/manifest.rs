@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use feedgate_common::error::{Result, StoreError};
 use serde::{Deserialize, Serialize};
 
-use crate::{answered, disk, journal};
+use crate::{answered, disk, format, journal};
 
 /// The name of the file in the data directory.
 const NAME: &str = "manifest";
@@ -41,6 +41,12 @@ pub(crate) struct Manifest {
     counters: Counters,
 }
 
+/// What a file of any format holds.
+#[derive(Deserialize)]
+struct Written {
+    format: u32,
+}
+
 impl Manifest {
     /// Reads the manifest in the data directory `dir`; `None` if there is none.
     ///
@@ -56,13 +62,17 @@ impl Manifest {
                 return Err(StoreError::unavailable(unread).with_source(error));
             }
         };
-        match serde_json::from_slice::<Self>(&text) {
-            Ok(noted) if noted.format == FORMAT => Ok(Some(noted)),
-            _ => Err(StoreError::corrupt(format_args!(
+        let damaged = |_| {
+            StoreError::corrupt(format_args!(
                 "{} does not check out; restore it, or remove it if you know the directory to be whole",
                 path.display()
-            ))),
+            ))
+        };
+        let written: Written = serde_json::from_slice(&text).map_err(damaged)?;
+        if written.format != FORMAT {
+            return Err(format::of_another(path.display(), written.format, FORMAT));
         }
+        serde_json::from_slice(&text).map(Some).map_err(damaged)
     }
 
     /// Describes the Archive in the directory `archive` as it is now, with its `counters`.
@@ -180,10 +190,13 @@ mod tests {
     #[test]
     fn a_manifest_that_is_damaged_or_newer_is_refused_by_its_name() {
         let dir = tempfile::tempdir().unwrap();
-        for text in ["", "{", r#"{"format":2,"journal":0,"files":[],"counters":{}}"#] {
+        let newer = "is of format 2, and this version reads format 1 only: start the version that wrote it";
+        let damaged = "does not check out; restore it";
+        let texts = [("", damaged), ("{", damaged), (r#"{"format":1}"#, damaged), (r#"{"format":2}"#, newer)];
+        for (text, what) in texts {
             fs::write(dir.path().join(NAME), text).unwrap();
             let Err(StoreError::Corrupt(why)) = Manifest::read(dir.path()) else { panic!("{text} is read") };
-            assert!(why.contains("manifest does not check out; restore it"), "{why}");
+            assert!(why.contains(&format!("manifest {what}")), "{why}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What was fixed when the store was created, and the inbox store with which it last worked.
 
 use compact_str::CompactString;
-use feedgate_common::error::{Result, StoreError};
+use feedgate_common::error::Result;
 
 use super::{fields, table};
+use crate::format::of_another;
 
 /// The format of all rows of the Archive, as their tables encode them. A store of another format is not opened.
 pub(crate) const FORMAT: u16 = 2;
@@ -31,11 +32,7 @@ impl LayoutRow {
     /// The number of buckets, if this version reads the format; else `Corrupt`.
     pub(crate) fn known(self) -> Result<u16> {
         let Self { format, buckets } = self;
-        (format == FORMAT).then_some(buckets).ok_or_else(|| {
-            StoreError::corrupt(format_args!(
-                "the Archive is of format {format}, and this version reads format {FORMAT} only"
-            ))
-        })
+        (format == FORMAT).then_some(buckets).ok_or_else(|| of_another("the Archive", format.into(), FORMAT.into()))
     }
 }
 
