@@ -1,4 +1,5 @@
-//! Which items a request means, and as whom a caller sees them, one rule for items by their ids, what stands around them, searches and profiles.
+//! Which items a request means, and as whom a caller sees them: one rule for items by their ids, for what stands around
+//! them, for searches and for profiles.
 //!
 //! ```text
 //!   an API key                  everything that lives
@@ -39,8 +40,8 @@ pub(super) async fn resolve(archive: &dyn Archive, which: &ItemRef) -> Result<It
     }
 }
 
-/// The id of each of these items, in the order asked, whether it exists or not; `None` for a foreign id that no item has. It
-/// looks up each foreign id once.
+/// The id of each of these items, in the order asked, whether it exists or not; `None` for a foreign id that no item
+/// has. It looks up each foreign id once.
 pub(super) async fn resolve_all<'a>(
     archive: &dyn Archive,
     all: impl Iterator<Item = &'a ItemRef>,
@@ -86,7 +87,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Sees items as `viewer`, or as a backend if there is none. `reader` says that the viewer is the reader of a token.
+    /// Sees items as `viewer`, or as a backend if there is none. `reader`: whether the viewer is the reader of a token.
     pub(super) async fn by(archive: &Arc<dyn Archive>, viewer: Option<UserId>, reader: bool) -> Result<Self, Problem> {
         let viewer = match viewer {
             Some(viewer) => Viewer::User(user_no(&**archive, &viewer).await?),
