@@ -62,10 +62,11 @@ async function publish(server) {
 }
 
 /** Asks every GET route that a reader's token opens. Answers which of them have shown the secret: the item, or what is
- * around it. */
-async function ask(server, reader, position, { id, comment, repost }) {
+ * around it. A route that takes `viewer` must show the same to a backend that asks for the reader, if `same`. */
+async function ask(server, reader, position, { id, comment, repost }, same = true) {
   const token = await server.token(reader);
   const document = await server.call("GET", "/openapi.json");
+  const viewing = ({ parameters = [] }) => parameters.some(({ $ref }) => $ref === "#/components/parameters/Viewer");
   const fill = { user: reader, id, comment, list: "close" };
   const queries = {
     "/v1/items": [{ ids: `${id}` }, { ids: `${repost},${id}` }],
@@ -74,7 +75,8 @@ async function ask(server, reader, position, { id, comment, repost }) {
     "/v1/users/{user}/changes": [{ ...position, limit: 100 }],
     "/v1/users/{user}/feed": [{}, { name: "picks" }],
   };
-  const shown = new Set();
+  const [shown, shownToBackend, ofViewers] = [new Set(), new Set(), new Set()];
+  const shows = (body, query) => JSON.stringify(body).replaceAll(JSON.stringify(query.q ?? null), "").includes(SECRET);
   let asked = 0;
   for (const [template, operations] of Object.entries(document.paths)) {
     // Its answer does not end; it is the subscription of the phones below.
@@ -82,11 +84,16 @@ async function ask(server, reader, position, { id, comment, repost }) {
     const path = template.replace(/\{(\w+)\}/g, (_, name) => fill[name] ?? assert.fail(`what stands for ${name} in ${template}?`));
     for (const query of queries[template] ?? [{}]) {
       const { body } = await server.request("GET", `${path}?${new URLSearchParams(query)}`, undefined, { token });
-      if (JSON.stringify(body).replaceAll(JSON.stringify(query.q ?? null), "").includes(SECRET)) shown.add(template);
+      if (shows(body, query)) shown.add(template);
       asked += 1;
+      if (!viewing(operations.get)) continue;
+      ofViewers.add(template);
+      const answer = await server.request("GET", `${path}?${new URLSearchParams({ ...query, viewer: reader })}`);
+      if (shows(answer.body, query)) shownToBackend.add(template);
     }
   }
-  assert.ok(asked >= 15, `the document has the routes: ${asked}`);
+  assert.ok(asked >= 15 && ofViewers.size >= 8, `the document has the routes: ${asked}, ${[...ofViewers]}`);
+  if (same) assert.deepEqual([...shownToBackend], [...shown].filter((door) => ofViewers.has(door)), `to a backend that asks for ${reader}`);
   const by_key = await server.request("GET", "/v1/items/foreign:key-1", undefined, { token });
   assert.equal(by_key.status === 200, shown.has("/v1/items/{id}"), `${reader} by the backend's key`);
   return [...shown].sort();
@@ -173,7 +180,9 @@ test("s11: every door opens an item for all to a reader in whose ranking it stan
   await until("the search finds the item", async () => (await server.call("GET", `/v1/search/items?q=${SECRET}`)).items.length > 0);
   const items = { id, comment, repost: other };
   const asked = async (reader) => {
-    const open = (await ask(server, reader, positions[reader], items)).filter((door) => !door.endsWith("/changes"));
+    // A backend shows an item for all to whoever does not follow, too.
+    const doors = await ask(server, reader, positions[reader], items, false);
+    const open = doors.filter((door) => !door.endsWith("/changes"));
     const { watches } = await device(await Phone.open(t, server, reader), id);
     return { open, said: await say(server, reader, items), watches };
   };
