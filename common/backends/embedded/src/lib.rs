@@ -30,6 +30,8 @@ pub mod doctor;
 pub mod doorbell;
 mod files;
 mod fjall_log;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod home;
 pub mod inboxes;
 pub mod jobs;

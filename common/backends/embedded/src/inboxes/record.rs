@@ -330,6 +330,16 @@ fn take_entries(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
+/// The fuzz target: a step is of the bucket that stands before it, and comes back.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    const BUCKETS: u16 = 16;
+    let Some(step) = decode(bytes, BUCKETS) else { return };
+    assert_eq!(take_bucket(&mut &bytes[..], BUCKETS), Some(bucket_of(&step, BUCKETS)));
+    let again = decode(&encode(&step, BUCKETS), BUCKETS);
+    assert_eq!(format!("{again:?}"), format!("{:?}", Some(step)));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
