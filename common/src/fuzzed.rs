@@ -65,7 +65,7 @@ pub fn entries(mut bytes: &[u8]) {
         let mut rest = &packed[..];
         assert_eq!(packing::take(&mut rest, &mut back), Some(entry));
         assert!(rest.is_empty() && back == again && packed.len() <= 46 && bytes.len() < from);
-        // The next entry is coded against the key that was read, whoever wrote it.
+        // The next entry is coded against the key of this one as it was read.
         again = before;
     }
 }

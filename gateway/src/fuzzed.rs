@@ -12,9 +12,9 @@ use jsonwebtoken::crypto::sign;
 use jsonwebtoken::{Algorithm, EncodingKey};
 
 pub use crate::api::fuzzed::{api_cursors, import_lines};
+use crate::auth::{KeySet, Keys};
 use crate::net::address::proxy_protocol;
 use crate::protocol::{Malformed, Message, Verb, json, protobuf};
-use crate::{KeySet, Keys};
 
 /// How much a command keeps of a message, in bytes: a token or the text of a refusal (I18).
 const KEPT_MAX: usize = 4096;
@@ -81,7 +81,7 @@ pub fn tokens(bytes: &[u8]) {
     assert_eq!(KEYS.session_number("node", &text), None, "nobody else can make the id of a session");
 }
 
-/// A JWKS.
+/// The set of keys that a signer publishes, as JSON.
 pub fn key_sets(bytes: &[u8]) {
     match KeySet::parse(&String::from_utf8_lossy(bytes)) {
         Ok(set) => assert!((1..=32).contains(&set.count()) && set.left_out().len() < 32),

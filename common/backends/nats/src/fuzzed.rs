@@ -9,7 +9,7 @@ pub fn told(bytes: &[u8]) {
     doorbell::wire::fuzzed(bytes);
 }
 
-/// Jobs.
+/// Jobs as NATS carries them.
 pub fn jobs(bytes: &[u8]) {
     jobs::wire::fuzzed(bytes);
 }
