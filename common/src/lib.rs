@@ -59,6 +59,8 @@ pub mod error;
 pub mod explain;
 pub mod failpoint;
 pub mod feed;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 pub mod graph;
 pub mod ids;
 pub mod import;

@@ -31,6 +31,8 @@ pub mod auth;
 pub mod clock;
 mod connection;
 mod console;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod limits;
 mod net;
 mod node;

@@ -198,7 +198,7 @@ const ROOMS: [&[&str]; 7] = [
     &["subscription"],
     &["node"],
     &["api", "connection", "console"],
-    &["serve"],
+    &["fuzzed", "serve"],
 ];
 
 #[test]

@@ -18,7 +18,7 @@ const VERSION: u8 = 1;
 const KEY_LEN: usize = 17;
 
 /// What a cursor is sealed for.
-const PURPOSE: &str = "feedgate page cursor";
+pub(crate) const PURPOSE: &str = "feedgate page cursor";
 
 /// What is wrong with a text that is no cursor.
 const FOREIGN: &str = "a cursor is the `next` of an earlier page, unchanged; this one is not";

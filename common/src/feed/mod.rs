@@ -30,7 +30,7 @@
 mod audience;
 mod changes;
 mod compare;
-mod cursor;
+pub(crate) mod cursor;
 mod erase;
 mod hydrate;
 mod limit;

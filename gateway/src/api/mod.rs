@@ -30,6 +30,8 @@ mod explain;
 mod feed;
 mod fields;
 mod follows;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzed;
 mod graph;
 mod health;
 pub(crate) mod inside;

@@ -107,7 +107,7 @@ enum At {
 pub(crate) struct Problem {
     /// What kind of problem it is.
     pub(crate) kind: Kind,
-    detail: String,
+    pub(super) detail: String,
     at: At,
     position: Option<Position>,
     retry_after_secs: u32,

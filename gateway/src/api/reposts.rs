@@ -24,7 +24,7 @@ const LIST_MAX: usize = 100;
 const LOOKED_AT: usize = 500;
 
 /// What a cursor is sealed for.
-const PURPOSE: &str = "feedgate reposts cursor";
+pub(super) const PURPOSE: &str = "feedgate reposts cursor";
 
 /// One line of the list.
 #[derive(Serialize)]
@@ -100,12 +100,12 @@ fn line(item: &Item) -> (UserNo, Line) {
 }
 
 /// The text of a cursor whose page begins strictly below this repost.
-fn text(before: ItemId) -> String {
+pub(super) fn text(before: ItemId) -> String {
     seal(PURPOSE, before.0.to_be_bytes().to_vec())
 }
 
 /// Reads a cursor; `None` if the text is none.
-fn parse(text: &str) -> Option<ItemId> {
+pub(super) fn parse(text: &str) -> Option<ItemId> {
     Some(ItemId(u64::from_be_bytes(open(PURPOSE, text)?.try_into().ok()?)))
 }
 

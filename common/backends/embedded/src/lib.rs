@@ -31,6 +31,8 @@ pub mod doorbell;
 mod files;
 mod fjall_log;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod home;
 pub mod inboxes;
 pub mod jobs;

@@ -203,3 +203,19 @@ fn rows_of(mut block: &[u8]) -> Option<Vec<Row<'_>>> {
     }
     Some(rows)
 }
+
+/// The fuzz target: these bytes as a file, and as the one block of a file that is whole.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    if let Err(error) = check(bytes) {
+        assert!(error.to_string().len() < 256, "{error}");
+    }
+    let Some(rows) = rows_of(bytes) else { return };
+    assert_eq!(rows.iter().map(|(_, key, value)| 7 + key.len() + value.len()).sum::<usize>(), bytes.len());
+    let counts = Space::ALL.map(|space| rows.iter().filter(|row| row.0 == space).count() as u64);
+    let head = [&MAGIC[..], &FORMAT.to_le_bytes()].concat();
+    let end = sealed(END, &counts.map(u64::to_le_bytes).concat());
+    let file = [head, sealed(ROWS, bytes), end].concat();
+    assert_eq!(check(&file[..]).ok(), Some(Rows::of(counts)));
+    assert!(check(&file[..file.len() - 1]).is_err());
+}

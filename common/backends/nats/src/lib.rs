@@ -27,6 +27,8 @@
 
 mod bus;
 mod doorbell;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod intake;
 mod jobs;
 mod traces;

@@ -14,6 +14,8 @@
 //! script compares the progress, appends and moves the progress. [`RedisSessions`] says which node serves which device.
 //! How a step is asked for, and how devices hear of it, is in [`feedgate_nats`](../feedgate_nats/index.html).
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod inboxes;
 mod link;
 mod sessions;

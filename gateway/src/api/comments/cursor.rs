@@ -10,7 +10,7 @@ use feedgate_common::around::CommentPlace;
 use feedgate_common::sealed::{open, seal};
 
 /// What a cursor is sealed for.
-const PURPOSE: &str = "feedgate comments cursor";
+pub(in crate::api) const PURPOSE: &str = "feedgate comments cursor";
 
 /// The text of a cursor whose page begins strictly behind `place`.
 pub(in crate::api) fn text(place: CommentPlace) -> String {

@@ -9,7 +9,7 @@ use feedgate_common::around::Place;
 use feedgate_common::sealed::{open, seal};
 
 /// What a cursor is sealed for.
-const PURPOSE: &str = "feedgate reactions cursor";
+pub(in crate::api) const PURPOSE: &str = "feedgate reactions cursor";
 
 /// The text of a cursor whose page begins strictly below `place`.
 pub(in crate::api) fn text(place: &Place) -> String {

@@ -11,17 +11,17 @@ use crate::api::problem::Problem;
 use crate::api::query::Params;
 
 /// What a cursor is sealed for.
-const PURPOSE: &str = "feedgate search cursor";
+pub(in crate::api) const PURPOSE: &str = "feedgate search cursor";
 
 /// The text of a cursor whose page begins strictly behind `place`.
-pub(super) fn text(place: SearchPlace) -> String {
+pub(in crate::api) fn text(place: SearchPlace) -> String {
     let mut bytes = place.at.to_be_bytes().to_vec();
     bytes.extend(place.id.to_be_bytes());
     seal(PURPOSE, bytes)
 }
 
 /// Reads a cursor; `None` if the text is none.
-fn parse(text: &str) -> Option<SearchPlace> {
+pub(in crate::api) fn parse(text: &str) -> Option<SearchPlace> {
     let place = open(PURPOSE, text)?;
     let (at, rest) = place.split_first_chunk()?;
     Some(SearchPlace { at: i64::from_be_bytes(*at), id: u64::from_be_bytes(rest.try_into().ok()?) })

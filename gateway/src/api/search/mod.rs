@@ -4,7 +4,7 @@
 //! may see it: what was edited, deleted or blocked is in effect at once.
 //! As whom a caller sees items, [`Seen`] says.
 
-mod cursor;
+pub(super) mod cursor;
 
 use std::sync::Arc;
 

@@ -57,7 +57,7 @@ const LOOK_BACK: OutboxSeq = 64;
 
 /// How far an export is: what comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cursor {
+pub(in crate::api) enum Cursor {
     /// The records of this author after this one.
     Outbox(UserNo, OutboxSeq),
     /// The direct items after this one.

@@ -47,7 +47,7 @@ use crate::clock;
 
 /// The contents of one line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Line {
+pub(in crate::api) enum Line {
     Import(Import),
     /// What is said of a user.
     Person(UserId, Person),
@@ -115,7 +115,7 @@ const COMMENT: &[&str] =
 const MEMBER: &[&str] = &["type", "line", "seq", "item", "reader", "group", "kind", "actor", "key", "body"];
 
 /// Reads a line. The problem says what is wrong with it and what would be right.
-pub(super) fn read(text: &str) -> Result<Line, Problem> {
+pub(in crate::api) fn read(text: &str) -> Result<Line, Problem> {
     let raw: &RawValue = serde_json::from_str(text)
         .map_err(|why| Problem::at_pointer(String::new(), format!("a line must be one JSON object: {why}")))?;
     let kind = Fields::any(raw)?.required("type")?.string()?;

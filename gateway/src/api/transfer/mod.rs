@@ -10,9 +10,9 @@
 //! and a second run brings the rest.
 
 mod comments;
-mod export;
+pub(super) mod export;
 mod import;
-mod line;
+pub(super) mod line;
 mod lists;
 mod of_user;
 mod patience;

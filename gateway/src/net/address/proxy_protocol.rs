@@ -15,10 +15,10 @@ use super::{AddressKey, Client};
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
 /// The bytes of the header's first part, whose length is fixed; its last two bytes are the length of the rest.
-const HEAD: usize = 16;
+pub(crate) const HEAD: usize = 16;
 
 /// The most bytes of the rest that are read: addresses are 36 bytes, and proxies add little to them.
-const REST_MAX: usize = 4096;
+pub(crate) const REST_MAX: usize = 4096;
 
 /// Reads the header that a trusted `peer` begins its connection with, and gives the client that the connection counts
 /// for. For a peer that begins with a request instead no limit holds, and its bytes stay unread. Fails if the header is
@@ -36,7 +36,7 @@ pub(crate) async fn read(stream: &mut TcpStream, peer: IpAddr) -> io::Result<Cli
 }
 
 /// How many bytes follow the header's first part; an error if that is wrong.
-fn rest_of(head: [u8; HEAD]) -> Result<usize, &'static str> {
+pub(crate) fn rest_of(head: [u8; HEAD]) -> Result<usize, &'static str> {
     let rest = usize::from(u16::from_be_bytes([head[14], head[15]]));
     match head[12] {
         _ if head[..12] != SIGNATURE => {
@@ -48,7 +48,7 @@ fn rest_of(head: [u8; HEAD]) -> Result<usize, &'static str> {
     }
 }
 
-fn client(head: [u8; HEAD], rest: &[u8], peer: IpAddr) -> Client {
+pub(crate) fn client(head: [u8; HEAD], rest: &[u8], peer: IpAddr) -> Client {
     const LOCAL: u8 = 0x20;
     let source = match head[13] {
         _ if head[12] == LOCAL => return Client(None),

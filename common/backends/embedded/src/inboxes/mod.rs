@@ -27,7 +27,7 @@ mod life;
 mod load;
 mod pipeline;
 mod placeholder;
-mod record;
+pub(crate) mod record;
 mod segment;
 mod snapshot;
 mod until;

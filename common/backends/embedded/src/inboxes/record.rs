@@ -110,7 +110,7 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
         EXPIRE => take_keys(bytes, bucket, buckets).map(|(keys, now)| Step::Expire(keys, now))?,
         _ => return None,
     };
-    bytes.is_empty().then_some(step)
+    (bytes.is_empty() && bucket_of(&step, buckets) == bucket).then_some(step)
 }
 
 /// Reads the number of the bucket to which the step in the following bytes belongs.
@@ -330,6 +330,16 @@ fn take_entries(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
+/// The fuzz target: a step is of the bucket that stands before it, and comes back.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    const BUCKETS: u16 = 16;
+    let Some(step) = decode(bytes, BUCKETS) else { return };
+    assert_eq!(take_bucket(&mut &bytes[..], BUCKETS), Some(bucket_of(&step, BUCKETS)));
+    let again = decode(&encode(&step, BUCKETS), BUCKETS);
+    assert_eq!(format!("{again:?}"), format!("{:?}", Some(step)));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,6 +438,14 @@ mod tests {
             assert_eq!(format!("{:?}", decode(&bytes, 16)), format!("{:?}", Some(step)));
             assert!(decode(&bytes[..bytes.len() - 1], 16).is_none());
         }
+    }
+
+    #[test]
+    fn a_step_of_an_inbox_of_another_bucket_is_no_step() {
+        let key = InboxKey::main(UserNo(19));
+        let bytes = encode(&Step::Begin { key, placeholder: Epoch(7) }, 16);
+        assert!(bytes[0] == 3 && decode(&bytes, 16).is_some());
+        assert!(decode(&[&[4], &bytes[1..]].concat(), 16).is_none());
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! it hears so.
 
 mod ear;
-mod wire;
+pub(crate) mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -300,6 +300,22 @@ impl Reader<'_> {
     }
 }
 
+/// The fuzz target: what is understood is written back as it came.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    let again = match decode(bytes) {
+        Ok(Told::Growth(Growth { author, records, inboxes, .. })) => growth_message(author, &records, &inboxes),
+        Ok(Told::Close { user, connection, why }) => close(user, connection, why),
+        Ok(Told::Hot(head)) => hot(head),
+        Ok(Told::Confirm(users)) => confirm_message(&users),
+        Ok(Told::Message { session, message }) => self::message(session, &message),
+        Ok(Told::Seen { key, node, connection }) => seen(Onlooker { key, node: &node, connection }),
+        Ok(Told::Stirred(stir)) => stir_message(&stir.touches, &stir.readers),
+        Err(Unreadable) => return,
+    };
+    assert_eq!(again, bytes);
+}
+
 #[cfg(test)]
 #[path = "wire/tests.rs"]
 mod tests;

@@ -35,7 +35,7 @@ mod events;
 mod feeder;
 mod hands;
 mod streams;
-mod wire;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -217,6 +217,32 @@ pub(super) fn beyond(seqs: &[OutboxSeq], from: OutboxSeq) -> usize {
     seqs.len() - seqs.partition_point(|&seq| seq <= from)
 }
 
+/// The fuzz target: what Redis answers, as each part of an inbox that it may be. Numbers that a header can hold and no
+/// script can compare are refused when it is written.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    let is_damage = |error: StoreError| assert!(error.to_string().contains("Redis holds what is not"), "{error}");
+    match Header::of(bytes) {
+        Ok(header) => {
+            let again = header.bytes().map(|bytes| Header::of(&bytes).ok());
+            assert!(again.is_err() || again.is_ok_and(|again| again.as_ref() == Some(&header)));
+            assert!(header.marks.len() < bytes.len());
+        }
+        Err(error) => is_damage(error),
+    }
+    match entry_of(bytes) {
+        Ok(entry) => assert_eq!(entry_of(&entry_bytes(&entry)).ok(), Some(entry)),
+        Err(error) => is_damage(error),
+    }
+    match progress_of(bytes) {
+        Ok(progress) => assert_eq!(progress_of(&progress_text(progress)).ok(), Some(progress)),
+        Err(error) => is_damage(error),
+    }
+    if let Some(key) = inbox_of(bytes, 16) {
+        assert_eq!(inbox_key(key.reader.bucket(16), key), bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@
 
 mod batch;
 mod census;
-mod layout;
+pub(crate) mod layout;
 mod life;
 mod push;
 mod scripts;

@@ -1,0 +1,69 @@
+//! The fuzz targets of this crate. `tests/fuzz` searches for inputs that break them, and a test gives them its corpus.
+//!
+//! Each takes any bytes, and panics if a decoder breaks what it promises.
+
+use crate::archive::tables::*;
+use crate::codec::{Code, bytes_of, value_of};
+use crate::table::Table;
+use crate::{inboxes, rows};
+
+/// Steps, which are the entries of the inboxes' log.
+pub fn steps(bytes: &[u8]) {
+    inboxes::record::fuzzed(bytes);
+}
+
+/// A file of rows, as a backup has it: once as it came, and once as one whole block of rows.
+pub fn backups(bytes: &[u8]) {
+    rows::fuzzed(bytes);
+}
+
+/// [`of`] for each of these tables.
+macro_rules! tables {
+    ($($table:ident)*) => {
+        [$(of::<$table> as fn(&[u8])),*]
+    };
+}
+
+/// Rows of the Archive. The first byte names the table, and the others are a key and a row of it.
+pub fn archive_rows(bytes: &[u8]) {
+    let Some((table, bytes)) = bytes.split_first() else { return };
+    let tables = tables! {
+        Adds Announcements Audiences Authors CommentEnds CommentIds CommentKeys Comments Counters
+        DirectHeads DirectShown Directs Due DueEdges Edges Erasures Everyones Expiries Feeds FollowerList
+        Followers FollowingList ForeignIds Incarnation Items LastAnnounced Layout LineGroups Lines LinesOf
+        ListHeads Listed Listing MemberKeys Members Names OpenErasures OwnPosts People Pins Postings
+        Privates PullHeads Pulls PushDead PushDevices PushDue PushNotices PushNumber PushReaders RankedIn
+        RankedOver RankingDue Reacted ReactionEnds Reactors Recipients Records RepostCounts Reposts
+        RepostsKnown RequestList Retries RevocationList Revoked SearchState Sent ShieldList ShieldsUp Shown
+        Sights Talks Tallies ToldHeads Users Versions
+    };
+    tables[usize::from(*table) % tables.len()](bytes);
+}
+
+/// What is a key or a row of the table is written back as it came.
+fn of<T: Table>(bytes: &[u8]) {
+    same::<T::Key>(T::NAME, bytes);
+    same::<T::Row>(T::NAME, bytes);
+}
+
+fn same<T: Code>(name: &str, bytes: &[u8]) {
+    if let Some(value) = value_of::<T>(bytes) {
+        assert_eq!(bytes_of(&value), bytes, "{name}");
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../../tests/fuzz/replay.rs"]
+mod replay;
+
+#[cfg(test)]
+mod tests {
+    use super::replay::replay;
+
+    #[test]
+    fn the_corpus_breaks_no_target() {
+        replay("steps", super::steps);
+        replay("backups", super::backups);
+        replay("archive_rows", super::archive_rows);
+    }
+}

@@ -1,0 +1,24 @@
+//! The fuzz targets of this crate. `tests/fuzz` searches for inputs that break them, and a test gives them its corpus.
+//!
+//! Each takes any bytes, and panics if a decoder breaks what it promises.
+
+use crate::inboxes;
+
+/// What Redis keeps of inboxes: headers, entries, progress and keys.
+pub fn redis_inboxes(bytes: &[u8]) {
+    inboxes::layout::fuzzed(bytes);
+}
+
+#[cfg(test)]
+#[path = "../../../../tests/fuzz/replay.rs"]
+mod replay;
+
+#[cfg(test)]
+mod tests {
+    use super::replay::replay;
+
+    #[test]
+    fn the_corpus_breaks_no_target() {
+        replay("redis_inboxes", super::redis_inboxes);
+    }
+}

@@ -1,0 +1,3 @@
+//! The fuzz target `traces`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| feedgate_common::fuzzed::traces(bytes));
