@@ -180,7 +180,7 @@ test("s11: every door opens an item for all to a reader in whose ranking it stan
   await until("the search finds the item", async () => (await server.call("GET", `/v1/search/items?q=${SECRET}`)).items.length > 0);
   const items = { id, comment, repost: other };
   const asked = async (reader) => {
-    // A backend shows an item for all to whoever does not follow, too.
+    // A backend is shown an item for all, whether the viewer follows its author or not.
     const doors = await ask(server, reader, positions[reader], items, false);
     const open = doors.filter((door) => !door.endsWith("/changes"));
     const { watches } = await device(await Phone.open(t, server, reader), id);
