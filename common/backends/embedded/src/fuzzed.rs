@@ -27,16 +27,7 @@ macro_rules! tables {
 /// Rows of the Archive. The first byte names the table, and the others are a key and a row of it.
 pub fn archive_rows(bytes: &[u8]) {
     let Some((table, bytes)) = bytes.split_first() else { return };
-    let tables = tables! {
-        Adds Announcements Audiences Authors CommentEnds CommentIds CommentKeys Comments Counters
-        DirectHeads DirectShown Directs Due DueEdges Edges Erasures Everyones Expiries Feeds FollowerList
-        Followers FollowingList ForeignIds Incarnation Items LastAnnounced Layout LineGroups Lines LinesOf
-        ListHeads Listed Listing MemberKeys Members Names OpenErasures OwnPosts People Pins Postings
-        Privates PullHeads Pulls PushDead PushDevices PushDue PushNotices PushNumber PushReaders RankedIn
-        RankedOver RankingDue Reacted ReactionEnds Reactors Recipients Records RepostCounts Reposts
-        RepostsKnown RequestList Retries RevocationList Revoked SearchState Sent ShieldList ShieldsUp Shown
-        Sights Talks Tallies ToldHeads Users Versions
-    };
+    let tables = every_table!(tables);
     tables[usize::from(*table) % tables.len()](bytes);
 }
 

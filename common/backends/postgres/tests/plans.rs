@@ -12,7 +12,7 @@ use std::time::Duration;
 use feedgate_common::archive::{
     Below, Comments, Content, Graph, Items, Outboxes, Publish, Reactions, Search, Write, Writes,
 };
-use feedgate_common::around::{CommentOrder, CommentPlace, Onlooker, Viewer, Visible};
+use feedgate_common::around::{CommentOrder, CommentPlace, Onlooker, Reaction, Viewer, Visible};
 use feedgate_common::graph::Shield;
 use feedgate_common::search::{Look, Subject, TextFields};
 use feedgate_common::{Body, Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
@@ -323,6 +323,23 @@ INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, 
 INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on, shields)
     SELECT 7, n * 100 + 2, 1, 0, 0, nextval('follows'), 7, false, 4 FROM generate_series(1, 20) n;
 ANALYZE";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s1_a_like_and_what_its_answer_says_take_two_statements_and_a_hundred_likes_too() {
+    for likes in [1, 100] {
+        let plans = plans("likes", FILL_REACTIONS, async |archive| {
+            let (item, user) = (ItemId(1 << 63 | 1), |nth: u32| UserNo(11_000 + nth));
+            let like = |nth| Reaction { item, kind: "like".parse().unwrap(), user: user(nth), at: 5 };
+            let done = archive.react(&(0..likes).map(like).collect::<Vec<_>>()).await.unwrap();
+            assert!(done.iter().all(|done| *done == Ok(true)));
+            let around = archive.around(&[item], Onlooker::user(user(0))).await.unwrap();
+            assert_eq!(around[0].own.len(), 1);
+        });
+        let plans = plans.await;
+        // One more reads the item before, to see that the user may.
+        assert_eq!(plans.len(), 2, "{plans:#?}");
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s3_of_a_hot_item_the_reactions_of_friends_are_looked_up_and_all_others_left_alone() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use feedgate_common::archive::{Archive, Audience, Known, Publish, Write};
 use feedgate_common::around::Viewer;
+use feedgate_common::audience::Narrowed;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Limit, Seeing, find_items};
 use feedgate_common::graph::Shield;
@@ -14,7 +15,7 @@ use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{ItemQuery, TextFields, Word, look_for_users, phrases, takes_user};
 use feedgate_common::{Body, Item, ItemId, Millis, UserNo};
 
-use super::{NOW, accept, delete, edit, number, post, shield, user, write, write_at};
+use super::{NOW, accept, change, delete, edit, follow, number, post, shield, unfollow, user, write, write_at};
 
 /// Runs all tests of search. `open(name)` opens the Archive of that name, which is empty at first; to open it again after
 /// every handle was dropped is a restart.
@@ -318,13 +319,8 @@ type Corpus = Vec<(Arc<Item>, Vec<Word>)>;
 
 /// The items of a corpus that a query is to find, newest first, by a look at each of them.
 fn scan(corpus: &Corpus, query: &ItemQuery) -> Vec<ItemId> {
-    let (since, until) = query.published;
     let right = |(item, words): &&(Arc<Item>, Vec<Word>)| {
-        query.phrases.iter().all(|phrase| phrase.is_in(words))
-            && query.author.is_none_or(|author| item.author_no == author)
-            && query.kind.as_ref().is_none_or(|kind| item.kind.as_ref() == Some(kind))
-            && item.published_at >= since
-            && item.published_at <= until
+        query.phrases.iter().all(|phrase| phrase.is_in(words)) && is_wanted(item, query)
     };
     let mut right: Vec<_> = corpus.iter().filter(right).map(|(item, _)| (item.published_at, item.id)).collect();
     right.sort_unstable();
@@ -332,7 +328,8 @@ fn scan(corpus: &Corpus, query: &ItemQuery) -> Vec<ItemId> {
 }
 
 /// Publishes `size` items of several languages by some authors, edits, deletes and imports some, and compares what is
-/// found with a scan of all: as a backend, and as viewers behind shields, before and after a restart.
+/// found with a scan of all: as a backend, and as a viewer before whom shields, audiences and a private author stand. It
+/// does so again after some of that has changed and a restart, and after the index was built anew.
 async fn s14_what_is_found_is_what_a_scan_finds(open: &impl AsyncFn(&str) -> Arc<dyn Archive>, size: usize, seed: u64) {
     const AUTHORS: [&str; 5] = ["ann", "bob", "cid", "dan", "eve"];
     let (mut chance, fields) = (Chance::of_seed(seed), fields(&["text", "post.title"]));
@@ -342,6 +339,11 @@ async fn s14_what_is_found_is_what_a_scan_finds(open: &impl AsyncFn(&str) -> Arc
         let (text, title) = (chance.text(), chance.text());
         Body::parse(serde_json::json!({ "text": text, "post": { "title": title }, "x": "unsaid" }).to_string()).unwrap()
     };
+    for reader in ["fay", "gus"] {
+        for author in AUTHORS {
+            change(&*archive, follow(reader, author)).await;
+        }
+    }
     let mut made = 0;
     while made < size {
         let writes = (made..size.min(made + 500)).map(|nth| {
@@ -351,6 +353,8 @@ async fn s14_what_is_found_is_what_a_scan_finds(open: &impl AsyncFn(&str) -> Arc
                 published_at: Some(NOW + chance.below(size) as Millis),
                 audience: match chance.below(20) {
                     0 => Audience::Users(vec![user("fay")]),
+                    1 => Audience::Narrowed(Narrowed::to(vec![user("fay")])),
+                    2 => Audience::Narrowed(Narrowed::to(vec![user("gus")])),
                     _ => Audience::Followers,
                 },
                 ..Publish::new(user(AUTHORS[chance.below(AUTHORS.len())]), body(&mut chance))
@@ -384,10 +388,37 @@ async fn s14_what_is_found_is_what_a_scan_finds(open: &impl AsyncFn(&str) -> Arc
     }
     settle(&*archive, Some(&fields)).await;
     compare(&*archive, &fields, size, &mut chance).await;
+    // What closes after it was indexed is found no more, and an index that is built anew finds the same.
+    for closing in [
+        shield("dan", Shield::Hide, "fay", true),
+        unfollow("fay", "eve"),
+        Write::Private { author: user("eve"), private: true },
+    ] {
+        write(&*archive, closing).await.unwrap();
+    }
     drop(archive);
     let archive = open("corpus").await;
     settle(&*archive, Some(&fields)).await;
     compare(&*archive, &fields, size, &mut chance).await;
+    index(&*archive, None).await;
+    index(&*archive, Some(&fields)).await;
+    compare(&*archive, &fields, size, &mut chance).await;
+}
+
+/// Whether a query wants this item, whatever words it has.
+fn is_wanted(item: &Item, query: &ItemQuery) -> bool {
+    let (since, until) = query.published;
+    query.author.is_none_or(|author| item.author_no == author)
+        && query.kind.as_ref().is_none_or(|kind| item.kind.as_ref() == Some(kind))
+        && item.published_at >= since
+        && item.published_at <= until
+}
+
+/// Whether a field that is searched holds these characters side by side. Of Chinese, that is what is found.
+fn holds(item: &Item, characters: &str) -> bool {
+    let body: serde_json::Value = serde_json::from_str(item.body.get()).unwrap();
+    let fields = [&body["text"], &body["post"]["title"]];
+    fields.iter().any(|field| field.as_str().is_some_and(|text| text.contains(characters)))
 }
 
 /// Compares what some queries find with a scan of all items.
@@ -434,6 +465,10 @@ async fn compare(archive: &dyn Archive, fields: &TextFields, size: usize, chance
         for (viewer, corpus) in [(Viewer::Backend, all), (fay, fays)] {
             let right = scan(corpus, &query);
             let found = found(archive, fields, &query, viewer, 40 + chance.below(61)).await;
+            if nth < 2 {
+                let holds = corpus.iter().filter(|(item, _)| is_wanted(item, &query) && holds(item, &wanted)).count();
+                assert_eq!(found.len(), holds, "{wanted:?}: a scan that knows nothing of words");
+            }
             assert!(found == right, "{wanted:?} as {viewer:?}: {} found, {} right", found.len(), right.len());
             hits += right.len();
         }
