@@ -96,15 +96,4 @@ pub fn calls(bytes: &[u8]) {
 mod replay;
 
 #[cfg(test)]
-mod tests {
-    use super::replay::replay;
-
-    #[test]
-    fn the_corpus_breaks_no_target() {
-        replay("cursors", super::cursors);
-        replay("names", super::names);
-        replay("traces", super::traces);
-        replay("entries", super::entries);
-        replay("calls", super::calls);
-    }
-}
+replay::corpus_of! { cursors names traces entries calls }

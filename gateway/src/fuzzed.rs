@@ -106,17 +106,4 @@ pub fn proxy_headers(bytes: &[u8]) {
 mod replay;
 
 #[cfg(test)]
-mod tests {
-    use super::replay::replay;
-
-    #[test]
-    fn the_corpus_breaks_no_target() {
-        replay("commands_json", super::commands_json);
-        replay("commands_protobuf", super::commands_protobuf);
-        replay("tokens", super::tokens);
-        replay("key_sets", super::key_sets);
-        replay("proxy_headers", super::proxy_headers);
-        replay("import_lines", super::import_lines);
-        replay("api_cursors", super::api_cursors);
-    }
-}
+replay::corpus_of! { commands_json commands_protobuf tokens key_sets proxy_headers import_lines api_cursors }

@@ -17,6 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use clap::Parser;
 use feedgate_tests::load::{self, Backend, Home, Report, Server, milliseconds, quantile};
+use feedgate_tests::process::load_average;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -69,7 +70,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn measure(options: &Options, backend: &Backend, server: Option<&Server>) -> anyhow::Result<()> {
-    let mut report = Report::default();
+    let (started, load, mut report) = (Instant::now(), load_average()?, Report::default());
     plain(backend).await?;
     full(backend).await?;
     backend.quiet().await?;
@@ -80,11 +81,11 @@ async fn measure(options: &Options, backend: &Backend, server: Option<&Server>) 
         for (of, (_, path)) in pages.iter().enumerate() {
             let before = cpu(server)?;
             for _ in 0..TURN {
-                let started = Instant::now();
+                let began = Instant::now();
                 backend.read(path).await?;
                 // The first turn finds cold caches.
                 if turn > 0 {
-                    times[of].push(started.elapsed());
+                    times[of].push(began.elapsed());
                 }
             }
             spent[of] += if turn > 0 { cpu(server)? - before } else { 0.0 };
@@ -103,10 +104,7 @@ async fn measure(options: &Options, backend: &Backend, server: Option<&Server>) 
     if server.is_some() {
         report.figure("full beside plain: processor time of the server", spent[1] / spent[0], "");
     }
-    if let Some(path) = &options.json {
-        report.write(path)?;
-    }
-    Ok(())
+    report.finish("hydrated", (started, &load), options.binaries.as_deref(), options.json.as_deref())
 }
 
 /// The processor time of the server so far, in seconds; 0 of a server that is not ours.

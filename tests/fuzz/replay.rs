@@ -2,6 +2,19 @@
 
 use std::path::Path;
 
+/// Makes the test that gives these targets, which stand beside it, their corpus.
+macro_rules! corpus_of {
+    ($($target:ident)*) => {
+        mod tests {
+            #[test]
+            fn the_corpus_breaks_no_target() {
+                $(super::replay::replay(stringify!($target), super::$target);)*
+            }
+        }
+    };
+}
+pub(super) use corpus_of;
+
 /// Calls `target` with every file of `tests/fuzz/corpus/NAME`. Fails if there is none.
 pub(super) fn replay(name: &str, target: fn(&[u8])) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(|folder| folder.join("tests/fuzz").is_dir());

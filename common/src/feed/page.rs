@@ -154,8 +154,8 @@ fn living_adds(entries: &[Numbered]) -> Vec<Shown> {
     let mut by_author: FxHashMap<UserNo, Vec<ItemId>> = FxHashMap::default();
     let forgets = entries.iter().any(|n| n.entry.op == Op::Forget);
     for Numbered { seq, entry } in entries {
-        let mut gone = vec![];
-        match entry.op {
+        let forgotten;
+        let gone = match entry.op {
             Op::Add => {
                 let direct = entry.is_direct();
                 if let Some(earlier) = places.insert(entry.key.item, adds.len()) {
@@ -165,11 +165,15 @@ fn living_adds(entries: &[Numbered]) -> Vec<Shown> {
                 if forgets && !direct {
                     by_author.entry(entry.author).or_default().push(entry.key.item);
                 }
+                &[]
             }
-            Op::Update => {}
-            Op::Delete => gone.push(entry.key.item),
-            Op::Forget => gone = by_author.remove(&entry.author).unwrap_or_default(),
-        }
+            Op::Update => &[],
+            Op::Delete => std::slice::from_ref(&entry.key.item),
+            Op::Forget => {
+                forgotten = by_author.remove(&entry.author).unwrap_or_default();
+                &forgotten[..]
+            }
+        };
         for place in gone.iter().filter_map(|item| places.remove(item)) {
             adds[place] = None;
         }

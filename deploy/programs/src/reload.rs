@@ -136,7 +136,7 @@ impl Reload {
             problems.join("\n  ")
         );
         let Users { secrets, gateway, webhook, feeds } = &self.users;
-        let named = Handle::current().block_on(settings.interned_feeds(&**feeds.archive()))?;
+        let named = Handle::current().block_on(settings.interned_feeds(&**feeds.archive(), &feeds.named()))?;
         let digests = self.users.digests()?;
         let gateway = gateway.as_ref().map(|(_, made_with)| {
             // It was made with room for fewer connections, if the process may open few files.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, ensure};
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::metrics::Registry;
+use feedgate_common::named::NamedFeeds;
 use feedgate_gateway::{Gateway, Surface, clock};
 use feedgate_timeline::{FanOut, Noter, Pulse, Relay, Sender, Worker};
 
@@ -215,7 +216,7 @@ async fn start_worker(role: Role, settings: &Settings, given: Given, hang_up: Si
 /// The feeds. The Archive gives the named ones their numbers, the same to every node, and tells users of what happens by
 /// items that go to them.
 async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds>> {
-    let named = settings.interned_feeds(&*stores.archive).await?;
+    let named = settings.interned_feeds(&*stores.archive, &NamedFeeds::default()).await?;
     let search = settings.search.text().map_err(|problem| anyhow!(problem))?;
     let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill.newest())
         .with_jobs(stores.jobs.clone())

@@ -205,13 +205,17 @@ impl Settings {
         2 * self.timeline.sweep_every + Duration::from_secs(60)
     }
 
-    /// The named feeds, with the numbers that the Archive gives them. Fails if the Archive does, or if they are wrong.
-    pub(crate) async fn interned_feeds(&self, archive: &dyn Archive) -> anyhow::Result<NamedFeeds> {
-        let names: Vec<CompactString> = self.feeds.keys().cloned().collect();
-        if names.is_empty() {
-            return Ok(NamedFeeds::default());
-        }
-        let ids = archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?;
+    /// The named feeds, with the numbers that the Archive gives them. It is asked only if one of them is not among those
+    /// `known`. Fails if the Archive does, or if they are wrong.
+    pub(crate) async fn interned_feeds(&self, archive: &dyn Archive, known: &NamedFeeds) -> anyhow::Result<NamedFeeds> {
+        let ids: Option<Vec<FeedId>> = self.feeds.keys().map(|name| known.by_name(name)).collect();
+        let ids = match ids {
+            Some(ids) => ids,
+            None => {
+                let names: Vec<CompactString> = self.feeds.keys().cloned().collect();
+                archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?
+            }
+        };
         self.named_feeds(&ids).map_err(|problem| anyhow!(problem))
     }
 
@@ -316,6 +320,23 @@ mod tests {
         assert_eq!([7, 9, 3].map(|id| named.is_ranked(FeedId(id))), [false, true, false]);
         let day = 24 * HOUR_MS;
         assert_eq!([7, 3].map(|id| named.expired_before(FeedId(id), day)), [None, Some(0)]);
+    }
+
+    #[tokio::test]
+    async fn the_archive_is_asked_for_the_numbers_of_feeds_only_if_one_of_them_is_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = feedgate_embedded::Embedded::open(dir.path(), 1).unwrap();
+        let feed = |kind: &str| Feed { kinds: vec![kind.into()], ..Feed::default() };
+        let of = |names: &[&str]| Settings {
+            feeds: names.iter().map(|name| ((*name).into(), feed(name))).collect(),
+            ..Settings::default()
+        };
+        let known = of(&["likes"]).named_feeds(&[FeedId(7)]).unwrap();
+        let same = of(&["likes"]).interned_feeds(&*stores.archive, &known).await.unwrap();
+        assert_eq!(same.by_name("likes"), Some(FeedId(7)), "the Archive would have given 1");
+        let more = of(&["likes", "posts"]).interned_feeds(&*stores.archive, &known).await.unwrap();
+        assert_eq!(["likes", "posts"].map(|name| more.by_name(name)), [Some(FeedId(1)), Some(FeedId(2))]);
+        assert_eq!(of(&[]).interned_feeds(&*stores.archive, &known).await.unwrap(), NamedFeeds::default());
     }
 
     #[test]

@@ -48,13 +48,4 @@ fn same<T: Code>(name: &str, bytes: &[u8]) {
 mod replay;
 
 #[cfg(test)]
-mod tests {
-    use super::replay::replay;
-
-    #[test]
-    fn the_corpus_breaks_no_target() {
-        replay("steps", super::steps);
-        replay("backups", super::backups);
-        replay("archive_rows", super::archive_rows);
-    }
-}
+replay::corpus_of! { steps backups archive_rows }

@@ -19,12 +19,4 @@ pub fn jobs(bytes: &[u8]) {
 mod replay;
 
 #[cfg(test)]
-mod tests {
-    use super::replay::replay;
-
-    #[test]
-    fn the_corpus_breaks_no_target() {
-        replay("told", super::told);
-        replay("jobs", super::jobs);
-    }
-}
+replay::corpus_of! { told jobs }

@@ -14,11 +14,4 @@ pub fn redis_inboxes(bytes: &[u8]) {
 mod replay;
 
 #[cfg(test)]
-mod tests {
-    use super::replay::replay;
-
-    #[test]
-    fn the_corpus_breaks_no_target() {
-        replay("redis_inboxes", super::redis_inboxes);
-    }
-}
+replay::corpus_of! { redis_inboxes }

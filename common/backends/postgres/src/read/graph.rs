@@ -151,7 +151,7 @@ pub(crate) async fn followers_among(
     read.into_iter().filter(|reader| asked.contains(reader)).map(rows::user_of).collect()
 }
 
-/// Those of these users whom the user follows, whatever shields are up.
+/// Gives those of `others` whom `user` follows, whatever shields are up.
 pub(crate) async fn followed_among(
     connection: &mut PgConnection,
     user: UserNo,
@@ -168,7 +168,7 @@ pub(crate) async fn followees_among(
     among(connection, FOLLOWEES_AMONG, reader, authors).await
 }
 
-/// Those of these users whom a statement about one user finds.
+/// Runs a statement about `user` and `others`, and gives the users that it finds.
 async fn among(
     connection: &mut PgConnection,
     statement: &'static str,
