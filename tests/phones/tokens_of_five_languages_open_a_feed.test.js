@@ -17,6 +17,7 @@ import { Wire } from "../actors/wire.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../", import.meta.url));
+const FEATURES = "feedgate/cluster,feedgate/otlp";
 const page = await readFile(join(root, "docs/tokens.md"), "utf8");
 
 /** The code of the one block of this language on the page. */
@@ -37,11 +38,14 @@ function secret() {
   return { held: text, used: text };
 }
 
-/** Compiles the program in Rust with the two libraries that it needs, as the server has them: they are built already. */
+/**
+ * Compiles the program in Rust with the two libraries that it needs, as the server has them. They are built already: with
+ * the features that the function `binaries` of tests/run names; with others, cargo would build all crates of the server again.
+ */
 async function compile(directory) {
   const ours = join(TOOLS, "..");
   const options = { cwd: root, env: { ...process.env, CARGO_TARGET_DIR: ours }, maxBuffer: 1e9 };
-  const { stdout } = await run("cargo", ["build", "--locked", "--workspace", "--bins", "--message-format=json"], options);
+  const { stdout } = await run("cargo", ["build", "--locked", "--workspace", "--bins", "--features", FEATURES, "--message-format=json"], options);
   const built = stdout.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
   const libraries = ["jsonwebtoken", "serde_json"].flatMap((name) => {
     const { filenames } = built.find(({ reason, target }) => reason === "compiler-artifact" && target.name === name && target.kind.includes("lib"));
