@@ -7,16 +7,15 @@
 //! ```
 //!
 //! Run it: `cargo bench -p feedgate-tests --bench hydrated [-- --json FILE]`, some seconds. Both pages are read by HTTP
-//! from the release binary, in turns, so that what else the machine does meets both. With `--server ADDRESS --api-key KEY`
-//! it measures a server that runs already, such as a gateway of a cluster, whose processor time it cannot see.
+//! from the release binary, in turns, so that what else the machine does meets both. With `--cluster` a gateway and a worker
+//! over PostgreSQL, Redis and NATS take the place of the one process, and the engines' processor time counts.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use feedgate_tests::load::{self, Backend, Home, Report, Server, milliseconds, quantile};
+use feedgate_tests::load::{self, Backend, Home, Installation, Report, milliseconds, quantile};
 use feedgate_tests::process::load_average;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -38,15 +37,12 @@ struct Options {
     /// How often each page has its turn of 200 reads
     #[arg(long, default_value_t = 20)]
     turns: usize,
-    /// The directory of the server to measure; else the release build, made first
+    /// Measures a gateway and a worker over PostgreSQL, Redis and NATS
+    #[arg(long)]
+    cluster: bool,
+    /// The directory of the programs to measure; else the release build, made first
     #[arg(long)]
     binaries: Option<PathBuf>,
-    /// The address of a server that runs already
-    #[arg(long, requires = "api_key")]
-    server: Option<SocketAddr>,
-    /// The API key of that server
-    #[arg(long)]
-    api_key: Option<String>,
     /// Where to write the figures as JSON
     #[arg(long)]
     json: Option<PathBuf>,
@@ -57,20 +53,17 @@ struct Options {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    if let (Some(address), Some(key)) = (options.server, &options.api_key) {
-        let backend = Backend::new(address, key);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        return runtime.block_on(measure(&options, &backend, None));
-    }
-    load::run(options.binaries.clone(), async |binaries| {
+    let build: &[&str] =
+        if options.cluster { &["--bins", "--features", "cluster"] } else { &["--package", "feedgate"] };
+    load::run_with(build, options.binaries.clone(), async |binaries| {
         let home = Home::make(binaries)?;
-        let server = home.start("server", &["feedgate", "serve"], "--listen", "").await?;
-        measure(&options, &server.backend, Some(&server)).await
+        measure(&options, &Installation::start(&home, options.cluster).await?).await
     })
 }
 
-async fn measure(options: &Options, backend: &Backend, server: Option<&Server>) -> anyhow::Result<()> {
+async fn measure(options: &Options, server: &Installation) -> anyhow::Result<()> {
     let (started, load, mut report) = (Instant::now(), load_average()?, Report::default());
+    let backend = &server.gateway.backend;
     plain(backend).await?;
     full(backend).await?;
     backend.quiet().await?;
@@ -79,7 +72,7 @@ async fn measure(options: &Options, backend: &Backend, server: Option<&Server>) 
     let (mut times, mut spent) = ([vec![], vec![]], [0.0; 2]);
     for turn in 0..=options.turns {
         for (of, (_, path)) in pages.iter().enumerate() {
-            let before = cpu(server)?;
+            let before = server.cpu_seconds()?;
             for _ in 0..TURN {
                 let began = Instant::now();
                 backend.read(path).await?;
@@ -88,7 +81,7 @@ async fn measure(options: &Options, backend: &Backend, server: Option<&Server>) 
                     times[of].push(began.elapsed());
                 }
             }
-            spent[of] += if turn > 0 { cpu(server)? - before } else { 0.0 };
+            spent[of] += if turn > 0 { server.cpu_seconds()? - before } else { 0.0 };
         }
     }
     let reads = (TURN * options.turns) as f64;
@@ -96,20 +89,11 @@ async fn measure(options: &Options, backend: &Backend, server: Option<&Server>) 
     for (of, (name, _)) in pages.iter().enumerate() {
         report.figure(&format!("{name} page of {PAGE}: p50"), p50[of], "ms");
         report.figure(&format!("{name} page of {PAGE}: p99"), milliseconds(quantile(times[of].clone(), 0.99)), "ms");
-        if server.is_some() {
-            report.figure(&format!("{name} page of {PAGE}: server"), spent[of] * 1e6 / reads, "CPU-us/page");
-        }
+        report.figure(&format!("{name} page of {PAGE}: server"), spent[of] * 1e6 / reads, "CPU-us/page");
     }
     report.figure("full beside plain: p50", p50[1] / p50[0], "");
-    if server.is_some() {
-        report.figure("full beside plain: processor time of the server", spent[1] / spent[0], "");
-    }
+    report.figure("full beside plain: processor time of the server", spent[1] / spent[0], "");
     report.finish("hydrated", (started, &load), options.binaries.as_deref(), options.json.as_deref())
-}
-
-/// The processor time of the server so far, in seconds; 0 of a server that is not ours.
-fn cpu(server: Option<&Server>) -> anyhow::Result<f64> {
-    server.map_or(Ok(0.0), Server::cpu_seconds)
 }
 
 /// Publishes an item whose body is about 200 bytes, and gives its id.

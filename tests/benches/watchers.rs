@@ -9,8 +9,9 @@
 //!                                                          ─▶ likes beside those without, time of a page
 //! ```
 //!
-//! Run it: `cargo bench -p feedgate-tests --bench watchers [-- --json FILE]`, about a minute. Absolute times do not carry
-//! to another machine; the pushes per device and second do.
+//! Run it: `cargo bench -p feedgate-tests --bench watchers [-- --json FILE]`, about a minute. With `--cluster` a gateway and
+//! a worker over PostgreSQL, Redis and NATS take the place of the one process. Absolute times do not carry to another
+//! machine; the pushes per device and second do.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::Parser;
 use clap::builder::RangedU64ValueParser as Count;
-use feedgate_tests::load::{self, Backend, Deliver, Fleet, Home, Plan, Report, Times, Wire, milliseconds, quantile};
+use feedgate_tests::load::{
+    self, Backend, Deliver, Fleet, Home, Installation, Plan, Report, Times, Wire, milliseconds, quantile,
+};
 use feedgate_tests::process::load_average;
 use futures_util::future::try_join_all;
 use tokio::time::sleep;
@@ -56,7 +59,13 @@ struct Options {
     /// Seconds of likes as fast as they go
     #[arg(long, default_value_t = 10, value_parser = Count::<u64>::new().range(1..))]
     hot: u64,
-    /// The directory of the server to measure; else the release build, made first
+    /// How many likes one request brings
+    #[arg(long, default_value_t = 1, value_parser = Count::<u64>::new().range(1..=100))]
+    batch: u64,
+    /// Measures a gateway and a worker over PostgreSQL, Redis and NATS
+    #[arg(long)]
+    cluster: bool,
+    /// The directory of the programs to measure; else the release build, made first
     #[arg(long)]
     binaries: Option<PathBuf>,
     /// Where to write the figures as JSON
@@ -69,14 +78,16 @@ struct Options {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    load::run(options.binaries.clone(), async |binaries| measure(options, binaries).await)
+    let build: &[&str] =
+        if options.cluster { &["--bins", "--features", "cluster"] } else { &["--package", "feedgate"] };
+    load::run_with(build, options.binaries.clone(), async |binaries| measure(options, binaries).await)
 }
 
 async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
     let (mut report, load) = (Report::default(), load_average()?);
     let home = Home::make(binaries)?;
-    let server = home.start("server", &["feedgate", "serve"], "--listen", "").await?;
-    let (backend, count) = (&server.backend, options.watchers);
+    let server = Installation::start(&home, options.cluster).await?;
+    let (backend, count) = (&server.gateway.backend, options.watchers);
     let users: Vec<String> = (0..count).map(|nth| format!("reader-{nth}")).collect();
     backend.follow(&users, STAR).await?;
     let item = backend.publish_item(STAR).await?;
@@ -84,7 +95,7 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
     let tokens = home.tokens(users.into_iter())?;
     for (wire, over) in [(Wire::Json, "JSON"), (Wire::Protobuf, "Protobuf")] {
         report.heading(&format!("one item, all devices watch it over {over}"));
-        let (deliver, addresses) = (Deliver::Item(item), &[server.address()]);
+        let (deliver, addresses) = (Deliver::Item(item), &[server.gateway.address()]);
         let fleet =
             Fleet::connect(Plan { addresses, deliver, wire, tokens: &tokens, stalled: 0..0, tls: None }).await?;
 
@@ -112,8 +123,10 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
             let (frames, before, started) = (fleet.tally()?.frames, server.cpu_seconds()?, Instant::now());
             let until = started + Duration::from_secs(options.hot);
             let lanes = format!("{over}-{paging}-{}", every.as_millis());
-            let (likes, pages) =
-                tokio::try_join!(like(backend, item, &lanes, until), read(backend, item, (paging, every), until))?;
+            let (likes, pages) = tokio::try_join!(
+                like(backend, item, (&lanes, options.batch), until),
+                read(backend, item, (paging, every), until)
+            )?;
             let lasted = started.elapsed().as_secs_f64();
             sleep(APART).await;
             let frames = (fleet.tally()?.frames - frames) as f64 / count as f64;
@@ -153,13 +166,17 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Likes the item in the names of ever new users until then. Gives how many likes were answered.
-async fn like(backend: &Backend, item: u64, names: &str, until: Instant) -> anyhow::Result<u64> {
+/// Likes the item in the names of ever new users until then, `batch` in one request. Gives how many likes were answered.
+async fn like(backend: &Backend, item: u64, (names, batch): (&str, u64), until: Instant) -> anyhow::Result<u64> {
     let lanes = (0..LIKING).map(async |lane| {
         let mut likes = 0u64;
         while Instant::now() < until {
-            backend.like(item, &format!("{names}-{lane}-{likes}")).await?;
-            likes += 1;
+            let user = |nth| format!("{names}-{lane}-{nth}");
+            match batch {
+                1 => backend.like(item, &user(likes)).await?,
+                _ => backend.like_all(item, (likes..likes + batch).map(user)).await?,
+            }
+            likes += batch;
         }
         anyhow::Ok(likes)
     });

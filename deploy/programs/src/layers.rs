@@ -288,6 +288,7 @@ fn expected(key: &str, default: &Value) -> String {
         }
         _ if key == "backfill" => format!("a whole number in range, such as {default}, or \"all\""),
         _ if key == "log_format" => r#""text" or "json""#.to_owned(),
+        _ if key == "comments.visible" => r#""all" or "mutual""#.to_owned(),
         Value::Integer(n) => format!("a whole number in range, such as {n}"),
         Value::Float(n) => format!("a number, such as {n:?}"),
         Value::Array(_) => "a list of strings".to_owned(),

@@ -18,7 +18,6 @@
 
 mod crew;
 mod crowd;
-mod engines;
 mod measure;
 mod options;
 mod spent;

@@ -2,9 +2,8 @@
 //!
 //! What runs anyway (leases, sweeps, health) is in the figures; a longer measurement has more of it.
 
-use feedgate_tests::load::Report;
+use feedgate_tests::load::{Calls, Report};
 
-use crate::engines::Calls;
 use crate::world::World;
 
 /// Calls rarer than this per post are not worth a line.

@@ -14,9 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use feedgate_tests::load::{Backend, Deliver, Fleet, Home, Plan, Server, Wire};
-
-use crate::engines::Engines;
+use feedgate_tests::load::{Backend, Deliver, Engines, Fleet, Home, Plan, Server, Wire};
 
 /// The author whom all readers follow.
 pub(crate) const STAR: &str = "star";

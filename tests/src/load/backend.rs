@@ -84,6 +84,12 @@ impl Backend {
         self.request(Method::PUT, &format!("/v1/items/{item}/reactions/like/{user}"), None).await.map(|_| ())
     }
 
+    /// Likes the item in the names of all these users, in one commit.
+    pub async fn like_all(&self, item: u64, users: impl Iterator<Item = String>) -> anyhow::Result<()> {
+        let like = |user| json!({"op": "add", "item": item.to_string(), "kind": "like", "user": user});
+        self.batch("/v1/reactions/batch", users.map(like).collect()).await
+    }
+
     /// Publishes `count` of them, in one commit.
     pub async fn publish_burst(&self, author: &str, bytes: usize, count: u64) -> anyhow::Result<()> {
         let item = json!({"author": author, "body": {"text": "x".repeat(bytes)}});

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use feedgate_engines::{Nats, Postgres, Redis, free_port, on_free_ports};
-use feedgate_tests::load::Backend;
-use feedgate_tests::process;
+
+use super::Backend;
+use crate::process;
 
 const DATABASE: &str = "feedgate";
 
 /// The engines of one run, and the port on which NATS tells its counters.
-pub(crate) struct Engines {
+pub struct Engines {
     postgres: Postgres,
     redis: Redis,
     nats: Nats,
@@ -21,11 +22,11 @@ pub(crate) struct Engines {
 }
 
 /// How often each command was sent to an engine, by the name of the command.
-pub(crate) type Calls = BTreeMap<String, u64>;
+pub type Calls = BTreeMap<String, u64>;
 
 impl Engines {
     /// Starts PostgreSQL, Redis and NATS with the settings of `deploy/`.
-    pub(crate) fn start() -> anyhow::Result<Self> {
+    pub fn start() -> anyhow::Result<Self> {
         let config = format!("config_file={}", settings("postgresql.conf")?.display());
         let postgres = Postgres::start_with(&[
             "-c",
@@ -50,7 +51,7 @@ impl Engines {
     }
 
     /// The settings, as TOML, by which a process of the cluster finds the engines.
-    pub(crate) fn settings(&self) -> String {
+    pub fn settings(&self) -> String {
         let postgres = self.postgres.port();
         format!(
             "archive_url = \"postgres://feedgate@127.0.0.1:{postgres}/{DATABASE}\"\ninbox_url = \"{}\"\nbus_url = \"{}\"\n",
@@ -60,14 +61,14 @@ impl Engines {
     }
 
     /// Processor time of each so far, in seconds.
-    pub(crate) fn cpu_seconds(&self) -> anyhow::Result<Vec<(String, f64)>> {
+    pub fn cpu_seconds(&self) -> anyhow::Result<Vec<(String, f64)>> {
         let engines = [("PostgreSQL", self.postgres.pid()), ("Redis", self.redis.pid()), ("NATS", self.nats.pid())];
         let each = engines.map(|(name, pid)| Ok((name.to_owned(), process::cpu_seconds_with_children(pid)?)));
         each.into_iter().collect()
     }
 
     /// What they were asked so far: statements, commands (those within scripts too), messages.
-    pub(crate) async fn calls(&self) -> anyhow::Result<Calls> {
+    pub async fn calls(&self) -> anyhow::Result<Calls> {
         let mut calls = self.statements()?;
         calls.extend(self.commands()?);
         let messages = self.monitor.get("/varz").await?;

@@ -6,8 +6,10 @@
 //! ```
 
 mod backend;
+mod engines;
 mod fleet;
 pub mod frame;
+mod installation;
 mod neighbour;
 mod phone;
 mod report;
@@ -17,9 +19,11 @@ mod times;
 mod wire;
 
 pub use backend::Backend;
+pub use engines::{Calls, Engines};
 pub use fleet::{Arrivals, Fleet, GREETING, Plan, Tally};
+pub use installation::Installation;
 pub use neighbour::{Neighbour, Seen};
 pub use report::Report;
-pub use server::{Home, Server, build, run};
+pub use server::{Home, Server, build, run, run_with};
 pub use times::{Times, milliseconds, quantile};
 pub use wire::{Deliver, Wire};

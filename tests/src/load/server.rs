@@ -42,7 +42,16 @@ pub fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
 /// Runs a benchmark on this thread with the release binaries in `brought`, or else with those of the package `feedgate`,
 /// which are built first. `measure` gets the directory of the binaries.
 pub fn run(brought: Option<PathBuf>, measure: impl AsyncFnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let binaries = brought.map_or_else(|| build(&["--package", "feedgate"]), Ok)?;
+    run_with(&["--package", "feedgate"], brought, measure)
+}
+
+/// Runs a benchmark as [`run`] does; what is not brought is built with these arguments of `cargo build`.
+pub fn run_with(
+    arguments: &[&str],
+    brought: Option<PathBuf>,
+    measure: impl AsyncFnOnce(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let binaries = brought.map_or_else(|| build(arguments), Ok)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, measure(&binaries))
 }

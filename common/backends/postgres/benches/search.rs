@@ -14,14 +14,14 @@ use feedgate_common::around::Viewer;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Seeing, find_items};
 use feedgate_common::search::{ItemQuery, TextFields, phrases};
-use feedgate_common::{Body, Item, ItemId};
+use feedgate_common::{Body, Item, ItemId, StoreError};
 use feedgate_conformance::archive::search::Chance;
 use feedgate_embedded::{Database, EmbeddedArchive};
 use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant, sleep};
 
 /// How many calls are under way at a time. Each publishes one item.
 const AT_ONCE: usize = 64;
@@ -29,6 +29,9 @@ const AT_ONCE: usize = 64;
 /// From so many items on, a call publishes [`BATCH`] of them, so that it does not take all day.
 const MANY: usize = 50_000;
 const BATCH: usize = 100;
+
+/// How many of these calls are under way at a time: a store refuses more items at once than it can take.
+const BATCHES_AT_ONCE: usize = 8;
 
 /// How often each query is asked.
 const TIMES: usize = 100;
@@ -110,15 +113,15 @@ async fn fill(archive: &Arc<dyn Archive>, size: usize, of: Option<&TextFields>) 
     archive.index_of(of).await.unwrap();
     while archive.index(of).await.unwrap() {}
     let start = Instant::now();
-    let tasks: Vec<_> = (0..AT_ONCE)
+    let (at_once, batch) = if size < MANY { (AT_ONCE, 1) } else { (BATCHES_AT_ONCE, BATCH) };
+    let tasks: Vec<_> = (0..at_once)
         .map(|task| {
             let archive = archive.clone();
             tokio::spawn(async move {
                 let mut chance = Chance::of_seed(task as u64 + 1);
-                let batch = if size < MANY { 1 } else { BATCH };
-                for first in (task * batch..size).step_by(AT_ONCE * batch) {
+                for first in (task * batch..size).step_by(at_once * batch) {
                     let writes = (first..size.min(first + batch)).map(|nth| item(nth, &mut chance)).collect();
-                    archive.write(writes, NOW).await.unwrap().into_iter().for_each(|done| drop(done.unwrap()));
+                    write(&*archive, writes, NOW + first as i64).await;
                 }
             })
         })
@@ -127,6 +130,18 @@ async fn fill(archive: &Arc<dyn Archive>, size: usize, of: Option<&TextFields>) 
         task.await.unwrap();
     }
     start.elapsed().as_secs_f64() / size as f64
+}
+
+/// Writes them. Calls that name new authors at once may be in the way of each other: one that is refused for that is made
+/// again.
+async fn write(archive: &dyn Archive, writes: Vec<Write>, now: i64) {
+    loop {
+        match archive.write(writes.clone(), now).await {
+            Ok(done) => return done.into_iter().for_each(|done| drop(done.unwrap())),
+            Err(StoreError::Overloaded { retry_after_ms }) => sleep(Duration::from_millis(retry_after_ms.into())).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 fn item(nth: usize, chance: &mut Chance) -> Write {

@@ -42,6 +42,7 @@ mod pins;
 mod pool;
 mod push;
 mod rankings;
+mod reacting;
 mod reactions;
 mod read;
 mod reposts;
@@ -49,7 +50,6 @@ mod revocations;
 mod rows;
 mod search;
 mod sights;
-mod telling;
 mod users;
 mod versions;
 mod write;
@@ -98,9 +98,9 @@ pub use connect::Options;
 use epochs::Epochs;
 use pool::{Pool, work};
 use push::{devices, notices};
+use reacting::{Reacting, Telling};
 use read::lists::List;
 use read::{Lows, SharedItems, SharedNews, content, counts, export, graph, items, lists, push as recipients};
-use telling::Telling;
 use users::Users;
 use write::{Queue, Settings};
 
@@ -111,7 +111,7 @@ pub struct PostgresArchive {
     buckets: u16,
     users: Arc<Users>,
     queue: Queue,
-    telling: Telling,
+    reacting: Reacting,
     settings: Settings,
     /// Of what users are told.
     rules: Arc<RwLock<Arc<Rules>>>,
@@ -141,14 +141,15 @@ impl PostgresArchive {
     /// As [`connect`](Self::connect), and `Misconfigured` if there is no TLS with the server.
     pub async fn connect_with(url: &str, tls: &StoreTls, options: Options) -> Result<Self> {
         let (pool, buckets) = connect::open(url, tls, options).await?;
-        let (pool, users) = (Arc::new(pool), Arc::new(Users::default()));
+        let pool = Arc::new(pool);
+        let users = Arc::new(Users::start(pool.clone()));
         let settings = Settings { buckets, policy: options.policy };
         let rules = Arc::<RwLock<Arc<Rules>>>::default();
         let queue = Queue::start(pool.clone(), users.clone(), settings, rules.clone());
-        let telling = Telling::start(pool.clone(), settings);
+        let reacting = Reacting::start(pool.clone(), settings);
         let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
         let (lows, epochs) = (Lows::default(), Epochs::default());
-        Ok(Self { pool, buckets, users, queue, telling, settings, rules, items, news, lows, epochs })
+        Ok(Self { pool, buckets, users, queue, reacting, settings, rules, items, news, lows, epochs })
     }
 
     /// Registers what is counted of calls to the server, as `postgresql_calls` and `postgresql_call_seconds`.
@@ -580,13 +581,12 @@ impl Notifications for PostgresArchive {
         on: bool,
     ) -> Result<Notified<std::result::Result<bool, Unreacted>>> {
         let rules = self.rules.read().clone();
-        if rules.reaction.is_none() {
-            let answers = if on { self.react(asked).await? } else { self.unreact(asked).await? };
-            return Ok(Notified { answers, told: vec![] });
+        let mut telling = None;
+        if rules.reaction.is_some() {
+            let users: Vec<UserNo> = asked.iter().map(|reaction| reaction.user).collect();
+            telling = Some(Telling { rules, names: self.users.names(&self.pool, &users).await? });
         }
-        let names: Vec<UserNo> = asked.iter().map(|reaction| reaction.user).collect();
-        let names = self.users.names(&self.pool, &names).await?;
-        self.telling.react(asked.iter().cloned().zip(names).collect(), on, rules).await
+        self.reacting.react(asked.to_vec(), on, telling).await
     }
 
     async fn comment_and_notify(

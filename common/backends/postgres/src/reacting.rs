@@ -1,10 +1,13 @@
-//! Reactions that tell the authors of items: those that wait at the same time are one transaction.
+//! Reactions: those that wait at the same time are one transaction.
 //!
-//! What is addressed to a user changes under the lock of one row. If each reaction to a hot item were a transaction of its
-//! own, all connections of this process would wait for that row, and other writes with them. So a few groups share it.
+//! A hot item gets thousands of likes a second. If each were a transaction of its own, each would wait for the disk, and all
+//! of them for the rows that they count in. If the author is told of them, they would also wait for the one row that guards
+//! what is addressed to a user, and keep all connections of this process. So a few groups share the work.
 //!
 //! ```text
-//!   BEGIN ─▶ reactions that are given, or taken back: a statement for each run ─▶ what all of them tell ─▶ COMMIT
+//!   nobody is told    one statement that gives, or takes back
+//!   else              BEGIN ─▶ a statement for each run of reactions that are given, or taken back
+//!                           ─▶ what all of them tell ─▶ COMMIT
 //! ```
 //!
 //! Invariants: calls are carried out in the order in which they came; a call is in one transaction as a whole. If a group
@@ -43,11 +46,17 @@ const TRIES: usize = 5;
 /// What becomes of one reaction.
 type Outcome = std::result::Result<bool, Unreacted>;
 
-/// Reactions of one call, each with the name of the user who reacts.
+/// By which rules the authors of items are told, and the name of the user of each reaction.
+pub(crate) struct Telling {
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) names: Vec<UserId>,
+}
+
+/// Reactions of one call; nobody is told of them without `telling`.
 struct Asked {
-    reactions: Vec<(Reaction, UserId)>,
+    reactions: Vec<Reaction>,
     on: bool,
-    rules: Arc<Rules>,
+    telling: Option<Telling>,
 }
 
 type Call = groups::Call<Asked, Notified<Outcome>>;
@@ -71,9 +80,9 @@ impl groups::Group<Asked, Notified<Outcome>> for Group {
 }
 
 /// The calls of this process, and the tasks that carry them out.
-pub(crate) struct Telling(Groups<Asked, Notified<Outcome>>);
+pub(crate) struct Reacting(Groups<Asked, Notified<Outcome>>);
 
-impl Telling {
+impl Reacting {
     /// Starts the tasks on the current runtime.
     pub(crate) fn start(pool: Arc<Pool>, settings: Settings) -> Self {
         Self(Groups::start(GROUPS, CALLS_MAX, move |group: Group| {
@@ -82,18 +91,18 @@ impl Telling {
         }))
     }
 
-    /// Gives reactions (`on`) or takes them back, each with the name of who reacts, and tells by these rules.
+    /// Gives reactions (`on`) or takes them back, and tells the authors of their items.
     pub(crate) async fn react(
         &self,
-        reactions: Vec<(Reaction, UserId)>,
+        reactions: Vec<Reaction>,
         on: bool,
-        rules: Arc<Rules>,
+        telling: Option<Telling>,
     ) -> Result<Notified<Outcome>> {
         if self.0.is_full() {
             return Err(StoreError::Overloaded { retry_after_ms: RETRY_AFTER_MS });
         }
         // It waits to the end, so that the caller, which tells the workers, knows what was committed.
-        self.0.ask_to_the_end(Asked { reactions, on, rules }).await.unwrap_or_else(|| Err(pool::no_reply()))
+        self.0.ask_to_the_end(Asked { reactions, on, telling }).await.unwrap_or_else(|| Err(pool::no_reply()))
     }
 }
 
@@ -113,6 +122,14 @@ async fn all(
     asked: &[&Asked],
     settings: Settings,
 ) -> sqlx::Result<Vec<Notified<Outcome>>> {
+    if let [first, others @ ..] = asked
+        && asked.iter().all(|call| call.telling.is_none())
+        && others.iter().all(|call| call.on == first.on)
+    {
+        let mut done = reactions::change(connection, &reactions_of(asked), first.on).await?.into_iter();
+        let of_call = |call: &&Asked| done.by_ref().take(call.reactions.len()).collect();
+        return Ok(asked.iter().map(of_call).map(|answers| Notified { answers, told: vec![] }).collect());
+    }
     for _ in 1..TRIES {
         match attempt(connection, asked, settings).await {
             Err(error) if fault::is_conflict(&error) => {
@@ -139,7 +156,7 @@ async fn attempt(
     let counts: Vec<usize> = writes.iter().map(Vec::len).collect();
     let writes: Vec<Write> = writes.iter_mut().flat_map(std::mem::take).collect();
     let all = asked.iter().flat_map(|call| &call.reactions);
-    let now: Millis = all.map(|(reaction, _)| reaction.at).max().unwrap_or_default();
+    let now: Millis = all.map(|reaction| reaction.at).max().unwrap_or_default();
     let mut told = write::follow(connection, writes, now, settings).await?.into_iter();
     sqlx::query("COMMIT").execute(connection).await?;
     let of_call = |(answers, count)| Notified { answers, told: told.by_ref().take(count).flatten().collect() };
@@ -149,16 +166,22 @@ async fn attempt(
 /// Carries out calls that all give, or all take back.
 async fn carry_out_run(connection: &mut PgConnection, run: &[&Asked]) -> sqlx::Result<Vec<(Vec<Outcome>, Vec<Write>)>> {
     let Some(on) = run.first().map(|call| call.on) else { return Ok(vec![]) };
-    let reactions: Vec<Reaction> = run.iter().flat_map(|call| &call.reactions).map(|(one, _)| one.clone()).collect();
-    let mut done = reactions::carry_out(connection, &reactions, on).await?.into_iter();
+    let mut done = reactions::carry_out(connection, &reactions_of(run), on).await?.into_iter();
     let of_call = |call: &&Asked| {
-        let (mut outcomes, mut writes) = (vec![], vec![]);
-        for ((reaction, name), (outcome, author)) in call.reactions.iter().zip(done.by_ref()) {
-            let changed: Option<UserNo> = author.filter(|_| outcome == Ok(true));
-            writes.extend(changed.and_then(|author| call.rules.of_reaction(reaction, name, author, on)));
-            outcomes.push(outcome);
+        let (outcomes, authors): (Vec<Outcome>, Vec<Option<UserNo>>) = done.by_ref().take(call.reactions.len()).unzip();
+        let mut writes = vec![];
+        if let Some(Telling { rules, names }) = &call.telling {
+            let changed = |(outcome, author): (&Outcome, Option<UserNo>)| author.filter(|_| *outcome == Ok(true));
+            let authors = outcomes.iter().zip(authors).map(changed);
+            for ((reaction, name), author) in call.reactions.iter().zip(names).zip(authors) {
+                writes.extend(author.and_then(|author| rules.of_reaction(reaction, name, author, on)));
+            }
         }
         (outcomes, writes)
     };
     Ok(run.iter().map(of_call).collect())
+}
+
+fn reactions_of(calls: &[&Asked]) -> Vec<Reaction> {
+    calls.iter().flat_map(|call| &call.reactions).cloned().collect()
 }

@@ -5,7 +5,8 @@
 //!                                           └ was so before: no counter is touched
 //! ```
 //!
-//! If users are told of reactions, this statement is a part of a transaction (see `telling`).
+//! Calls that come at the same time share the statement, and if users are told of reactions, it is a part of a transaction:
+//! [`crate::reacting`].
 //!
 //! No row of the item itself is locked, so a hot item has no row for which all wait. A reaction that races with the
 //! delete of its item counts as before the delete, and nobody sees it after. The sweep removes the rows of a deleted

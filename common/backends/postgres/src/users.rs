@@ -1,9 +1,14 @@
 //! The names and numbers of users, kept in memory.
 //!
+//! ```text
+//!   new names of calls that wait at the same time ──▶ one transaction, alone in the database ──▶ numbers
+//! ```
+//!
 //! Invariant: a pair is remembered only once it is durable, and a pair never changes. So what is remembered is right
 //! for everyone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use feedgate_common::error::Result;
 use feedgate_common::{UserId, UserNo};
@@ -11,7 +16,8 @@ use quick_cache::sync::Cache;
 use sqlx::PgConnection;
 
 use crate::fault::{self, corrupt};
-use crate::pool::{Pool, work};
+use crate::groups::{self, Groups};
+use crate::pool::{self, Pool, work};
 use crate::rows;
 
 /// How many pairs are remembered in each direction; about 100 bytes each.
@@ -40,19 +46,67 @@ fresh AS (
 authors AS (INSERT INTO authors (author) SELECT no FROM fresh)
 INSERT INTO readers (reader) SELECT no FROM fresh";
 
-/// Remembered pairs of names and numbers, in both directions.
-pub(crate) struct Users {
-    by_name: Cache<UserId, UserNo>,
-    by_no: Cache<UserNo, UserId>,
+/// A group takes no further call once it has this many names.
+const GROUP_MAX: usize = 1000;
+
+/// How many calls may wait for a group.
+const CALLS_MAX: usize = 4096;
+
+/// The numbers of all names of a group.
+type Given = Arc<HashMap<String, UserNo>>;
+
+type Call = groups::Call<Vec<UserId>, Given>;
+
+/// The calls whose names get their numbers in one transaction. Another one would wait for its lock.
+#[derive(Default)]
+struct Group {
+    /// Each name once, in the order in which they were asked for.
+    names: Vec<UserId>,
+    known: HashSet<UserId>,
+    calls: Vec<Call>,
 }
 
-impl Default for Users {
-    fn default() -> Self {
-        Self { by_name: Cache::new(REMEMBERED), by_no: Cache::new(REMEMBERED) }
+impl groups::Group<Vec<UserId>, Given> for Group {
+    fn add(&mut self, call: Call) {
+        for name in &call.asked {
+            if self.known.insert(name.clone()) {
+                self.names.push(name.clone());
+            }
+        }
+        self.calls.push(call);
+    }
+
+    fn is_full(&self) -> bool {
+        self.names.len() >= GROUP_MAX
     }
 }
 
+impl Group {
+    async fn carry_out(self, pool: &Pool) {
+        let names: Vec<&str> = self.names.iter().map(UserId::as_str).collect();
+        let names = &names[..];
+        let given = pool.write(work!(|connection| give_and_read(connection, names))).await.map(Arc::new);
+        self.calls.into_iter().for_each(|call| call.answer(given.clone()));
+    }
+}
+
+/// Remembered pairs of names and numbers, in both directions, and the task that gives new numbers.
+pub(crate) struct Users {
+    by_name: Cache<UserId, UserNo>,
+    by_no: Cache<UserNo, UserId>,
+    giving: Groups<Vec<UserId>, Given>,
+}
+
 impl Users {
+    /// Starts the task on the current runtime. Nothing is remembered yet.
+    pub(crate) fn start(pool: Arc<Pool>) -> Self {
+        let giving = Groups::start(1, CALLS_MAX, move |group: Group| {
+            let pool = pool.clone();
+            async move { group.carry_out(&pool).await }
+        });
+        Self { by_name: Cache::new(REMEMBERED), by_no: Cache::new(REMEMBERED), giving }
+    }
+
     /// The number of each name, in the order asked; `None` for a name that has none.
     pub(crate) async fn numbers(&self, pool: &Pool, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
         let mut found: Vec<_> = names.iter().map(|name| self.by_name.get(name)).collect();
@@ -76,17 +130,17 @@ impl Users {
     pub(crate) async fn intern(&self, pool: &Pool, names: &[UserId]) -> Result<Vec<UserNo>> {
         loop {
             let found = self.numbers(pool, names).await?;
-            let mut unknown: Vec<&str> = vec![];
-            for (name, no) in names.iter().zip(&found) {
-                if no.is_none() && !unknown.contains(&name.as_str()) {
-                    unknown.push(name.as_str());
-                }
-            }
+            let unknown = names.iter().zip(&found).filter(|(_, no)| no.is_none()).map(|(name, _)| name.clone());
+            let unknown: Vec<UserId> = unknown.collect();
             if unknown.is_empty() {
                 return Ok(found.into_iter().flatten().collect());
             }
-            let unknown = &unknown;
-            pool.write(work!(|connection| give(connection, unknown))).await?;
+            let given = self.giving.ask(unknown.clone()).await.unwrap_or_else(|| Err(pool::no_reply()))?;
+            for name in unknown {
+                if let Some(no) = given.get(name.as_str()) {
+                    self.by_name.insert(name, *no);
+                }
+            }
         }
     }
 
@@ -108,6 +162,12 @@ impl Users {
         };
         users.iter().map(name).collect()
     }
+}
+
+/// Gives a number to each of these names that has none, and answers the numbers of all that have one then.
+async fn give_and_read(connection: &mut PgConnection, names: &[&str]) -> sqlx::Result<HashMap<String, UserNo>> {
+    give(connection, names).await?;
+    numbers_of(connection, names).await
 }
 
 /// Gives a number to each of these names that has none. After an error the connection is closed, which ends the

@@ -194,7 +194,7 @@ fn a_file_that_is_missing_or_not_toml_says_so() {
 }
 
 #[test]
-fn the_format_of_the_log_is_one_of_two_and_another_one_is_refused_with_both() {
+fn a_setting_that_is_one_of_two_words_refuses_another_one_with_both() {
     let json = file("log_format = \"json\"\n");
     assert_eq!(settings(Some(json.path()), env(&[]), vec![]).unwrap().log_format, LogFormat::Json);
     let over_it = env(&[("FEEDGATE_LOG_FORMAT", "text")]);
@@ -207,6 +207,12 @@ fn the_format_of_the_log_is_one_of_two_and_another_one_is_refused_with_both() {
     let number = file("log_format = 1\n");
     let problems = settings(Some(number.path()), env(&[]), vec![]).unwrap_err();
     assert!(problems[0].ends_with(": log_format must be \"text\" or \"json\", it is 1"), "{problems:?}");
+    let friends = file("[comments]\nvisible = \"friends\"\n");
+    let problems = settings(Some(friends.path()), env(&[]), vec![]).unwrap_err();
+    assert!(
+        problems[0].ends_with(": comments.visible must be \"all\" or \"mutual\", it is \"friends\""),
+        "{problems:?}"
+    );
 }
 
 #[test]
