@@ -171,16 +171,24 @@ mod tests {
         parts.join("/")
     }
 
+    fn all() -> impl Iterator<Item = &'static Asset> {
+        ASSETS.iter().chain(PRODUCTS)
+    }
+
+    /// Whether a link of a file leads to a file of this program.
+    fn leads(from: &str, link: &str) -> bool {
+        let target = target(from, link);
+        all().any(|(path, _, _)| *path == target)
+    }
+
     #[test]
     fn every_page_loads_files_of_this_program_alone_and_has_no_script_or_style_inside() {
-        let all = || ASSETS.iter().chain(PRODUCTS);
-        let known = |path: &str| all().any(|(known, _, _)| *known == path);
         for (page, _, text) in all().filter(|(_, kind, _)| *kind == HTML) {
-            for element in ["script", "link", "img"].iter().flat_map(|tag| text.split(&format!("<{tag} ")).skip(1)) {
-                let element = element.split('>').next().unwrap_or_default();
-                let link = element.split_once("src=\"").or(element.split_once("href=\"")).map(|(_, rest)| rest);
-                let link = link.and_then(|rest| rest.split('"').next()).expect("an element of a page names a file");
-                assert!(link == "data:," || known(&target(page, link)), "{page}: {element}");
+            let loads = |element: &&str| ["script ", "link ", "img "].iter().any(|tag| element.starts_with(tag));
+            for element in text.split('<').filter(loads) {
+                let link = element.split_once(" src=\"").or(element.split_once(" href=\"")).map(|(_, rest)| rest);
+                let link = link.and_then(|rest| rest.split('"').next()).unwrap_or_default();
+                assert!(link == "data:," || leads(page, link), "{page}: {element}");
             }
             for inside in ["<style", "<script>", " onclick", " onload", " style="] {
                 assert!(!text.contains(inside), "{page}: {inside}");
@@ -190,13 +198,10 @@ mod tests {
 
     #[test]
     fn every_module_imports_files_of_this_program_alone() {
-        for (path, _, text) in
-            ASSETS.iter().chain(PRODUCTS).filter(|(path, kind, _)| *kind == JS && !path.contains("vendor"))
-        {
+        for (path, _, text) in all().filter(|(path, kind, _)| *kind == JS && !path.contains("/vendor/")) {
             for line in text.lines().filter(|line| line.starts_with("import ")) {
                 let link = line.split('"').nth(1).unwrap_or_default();
-                let there = target(path, link);
-                assert!(ASSETS.iter().chain(PRODUCTS).any(|(known, _, _)| *known == there), "{path}: {line}");
+                assert!(leads(path, link), "{path}: {line}");
             }
         }
     }
