@@ -38,7 +38,7 @@ export class Backend {
     sessionStorage.removeItem(KEPT);
   }
 
-  /** Sends a request and answers the JSON of a success; null if there is none. `body` is sent as JSON. */
+  /** Sends a request and answers the JSON of a success; null if there is none. `body` is sent as JSON; `more`: headers. */
   async call(method, path, body, more = {}) {
     const headers = { authorization: `Bearer ${this.#key}`, ...more };
     if (body !== undefined) headers["content-type"] = "application/json";

@@ -92,7 +92,7 @@ class Page {
       await Promise.all([this.people.read(), this.node.read([...this.logs.keys()]), this.panel === "why" && this.why.read()]);
       const before = this.products.held;
       await this.products.read(this.node.stats.archive.items);
-      if (this.products.held !== before) await this.welcome();
+      if (this.products.held !== before) this.welcome();
     });
   }
 
@@ -184,8 +184,8 @@ class Page {
   }
 
   /** Shows the first reader of the product that the store holds on the phones that nobody has made another's. */
-  async welcome() {
-    const viewers = this.products.held ? await this.products.viewers() : [];
+  welcome() {
+    const { viewers } = this.products;
     this.people.learn(viewers);
     for (const phone of this.phones) if (viewers.length > 0 && phone.user === FIRST) this.show(phone, viewers[0]);
   }

@@ -1,6 +1,7 @@
 // The products of examples/ in the console: which of them this server is set up for, which of them its store holds, and
 // a click that fills an empty store with one. Their worlds and pages are part of the server, below /console/products/.
 
+import { Refused } from "./backend.js";
 import { html, nothing } from "./vendor/lit-html/lit-html.js";
 
 /**
@@ -43,6 +44,11 @@ const PRODUCTS = {
 
 const pageOf = (key) => `/console/products/${key}/`;
 
+/** A module of the products; a server that is away is told of as elsewhere. */
+const module = (path) => import(`./products/${path}`).catch(() => {
+  throw new Refused(0, "the gateway does not answer");
+});
+
 const meets = (value, wanted) => (Array.isArray(wanted) ? wanted.every((one) => value?.includes(one)) : value === wanted);
 
 export class Products {
@@ -50,6 +56,8 @@ export class Products {
   held = null;
   loading = null;
   failed = null;
+  /** Who looks at the page of the product that the store holds. */
+  viewers = [];
   /** The settings of the server by name; null until they were read. */
   #settings = null;
   /** How many items there were when it was asked which product they are of. */
@@ -69,8 +77,9 @@ export class Products {
     const marks = Object.values(PRODUCTS).map(({ mark }) => mark[0]);
     const found = items > 0 ? (await this.backend.call("GET", `/v1/items?ids=${marks.join()}`)).items : [];
     const isHeld = ({ mark: [id, author] }) => found.some((item) => item.id === id && item.author === author);
-    this.held = Object.keys(PRODUCTS).find((key) => isHeld(PRODUCTS[key])) ?? null;
-    this.#items = items;
+    const held = Object.keys(PRODUCTS).find((key) => isHeld(PRODUCTS[key])) ?? null;
+    this.viewers = held ? (await module(`${held}/world.js`)).viewers : [];
+    [this.held, this.#items] = [held, items];
   }
 
   /** Whether this server is set up for a product; false as long as that is not known. */
@@ -78,16 +87,11 @@ export class Products {
     return Object.entries(needs).every(([name, wanted]) => meets(this.#settings?.get(name), wanted));
   }
 
-  /** Who looks at the pages of the product that the store holds. */
-  async viewers() {
-    return (await import(`./products/${this.held}/world.js`)).viewers;
-  }
-
   /** Fills the store with the world of a product, and opens its page. Whatever fails, the same click goes on with it. */
   async load(key) {
     [this.loading, this.failed] = [key, null];
     try {
-      const [{ World }, { fill }] = await Promise.all([import("./products/shared/world.js"), import(`./products/${key}/world.js`)]);
+      const [{ World }, { fill }] = await Promise.all([module("shared/world.js"), module(`${key}/world.js`)]);
       const world = new World((...request) => this.backend.call(...request));
       await fill(world);
       await world.settled();
