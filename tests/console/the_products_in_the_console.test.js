@@ -147,7 +147,7 @@ test("without a session of the console a product shows nothing and says why, and
   assert.equal(await stranger.getByRole("article").count(), 0);
 
   const page = await open(t, server);
-  await page.goto(address);
+  await page.getByRole("link", { name: "Open Headlines" }).click();
   await page.getByRole("article").first().waitFor();
   // The key of a session is good at one process alone, and so until it ends.
   await server.kill();
