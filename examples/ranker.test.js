@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 
 import { Home } from "../tests/actors/home.js";
 import { Phone } from "../tests/actors/phone.js";
-import { HALF_LIFE_MS, points, rank, ranking } from "./ranker/ranker.mjs";
+import { HALF_LIFE_MS, points, rank, ranking } from "./ranker/rank.js";
 
 const script = fileURLToPath(new URL("ranker/ranker.mjs", import.meta.url));
 

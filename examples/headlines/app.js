@@ -1,12 +1,10 @@
 // The page of the example Headlines: what a recommender ranks for one user. An item that gets another rank moves.
 
-import { ago, avatar, drawing, el, keep, nameOf, pictures, textOf, trouble } from "/shared/draw.js";
-import { Reader } from "/shared/reader.js";
+import { HALF_LIFE_MS } from "../ranker/rank.js";
+import { ago, avatar, drawing, el, keep, nameOf, pictures, textOf, trouble } from "../shared/draw.js";
+import { Reader } from "../shared/reader.js";
 
 const at = (id) => document.getElementById(id);
-
-/** As examples/ranker/ranker.mjs has it: after so long, an item needs twice as many likes to stand where it stood. */
-const HALF_LIFE_MS = 6 * 3600 * 1000;
 
 /** How long an item moves, in ms. */
 const MOVE_MS = 450;
@@ -94,6 +92,7 @@ async function enter(user) {
   at("breaking").addEventListener("click", () => reader.do("breaking").catch(trouble));
 }
 
+at("beside").addEventListener("click", () => reader && open(`?as=${reader.another()}`));
 at("older").addEventListener("click", () => feed.older().catch(trouble));
 addEventListener("unhandledrejection", ({ reason }) => trouble(reason));
 

@@ -1,7 +1,9 @@
 // The page of the example Moments: two phones, each of a user of one's choice, so that one sees who is shown what.
 
-import { ago, avatar, drawing, el, field, keep, nameOf, names, pictures, textOf, trouble } from "/shared/draw.js";
-import { Reader } from "/shared/reader.js";
+import { ago, avatar, drawing, el, field, keep, nameOf, names, pictures, textOf, trouble } from "../shared/draw.js";
+import { picture } from "../shared/pictures.js";
+import { once } from "../shared/random.js";
+import { Reader } from "../shared/reader.js";
 
 /** All posts are for friends on both sides; a list makes it fewer. */
 const ALL = { mutual: true };
@@ -35,7 +37,7 @@ class Phone {
     this.#reader = reader;
     this.choice.replaceChildren(...reader.viewers.map(({ user, name }) => el("option", { value: user, selected: user === reader.user }, name)));
     const me = reader.person(user);
-    this.cover.replaceChildren(el("img", { class: "scene", src: `/scenes/cover-${user}.svg`, alt: "" }), nameOf(me), avatar(me));
+    this.cover.replaceChildren(el("img", { class: "scene", src: picture(`/scenes/cover-${user}.svg`), alt: "" }), nameOf(me), avatar(me));
     const { lists } = await reader.call("GET", `/v1/users/${user}/lists`);
     this.#compose(lists.map(({ list }) => list));
   }
@@ -49,7 +51,7 @@ class Phone {
     ];
     const audience = el("select", { "aria-label": "Who may see it" }, options.map(([name], n) => el("option", { value: n }, name)));
     const publish = (text) =>
-      this.#reader.do("post", { text, audience: options[audience.value][1], once: crypto.randomUUID() });
+      this.#reader.do("post", { text, audience: options[audience.value][1], once: once() });
     this.composer.replaceChildren(field({ label: "这一刻的想法…", button: "Post", send: (text) => publish(text).catch(trouble) }), audience);
   }
 

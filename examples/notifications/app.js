@@ -1,12 +1,16 @@
 // The page of the example Notifications: the phone of one user, with the lines of what others did, a badge, and a lock
 // screen that shows what the push service was told.
 
-import { ago, avatar, drawing, el, keep, nameOf, names, pictures, textOf, trouble } from "/shared/draw.js";
-import { Reader } from "/shared/reader.js";
+import { act, pushes } from "../shared/backend.js";
+import { ago, avatar, drawing, el, keep, nameOf, names, pictures, textOf, trouble } from "../shared/draw.js";
+import { Reader } from "../shared/reader.js";
 
 const at = (id) => document.getElementById(id);
 
 const FEED = "notifications";
+
+/** Whose phone it is. */
+const USER = "yue";
 
 let reader = null;
 let feed = null;
@@ -88,7 +92,7 @@ async function closeLines() {
 }
 
 async function open() {
-  reader = await Reader.open(null, draw);
+  reader = await Reader.open(USER, draw);
   feed = reader.feed(FEED, { unread: true });
   const { items } = await reader.call("GET", `/v1/users/${reader.user}/outbox`);
   for (const item of items) spoken.set(`item ${item.id}`, item);
@@ -119,18 +123,15 @@ function pushed({ name, unread, newest }) {
 }
 
 for (const button of document.querySelectorAll("[data-deed]"))
-  button.addEventListener("click", async () => {
-    const answer = await fetch("/actions/others", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ as: "yue", deed: button.dataset.deed }),
-    });
-    if (!answer.ok) trouble(new Error((await answer.json()).error));
-  });
+  button.addEventListener("click", () => act("others", { as: USER, deed: button.dataset.deed }).catch(trouble));
 at("bell").addEventListener("click", () => openLines().catch(trouble));
 at("home").addEventListener("click", () => closeLines().catch(trouble));
 at("lock").addEventListener("change", (event) => lock(event.target.checked));
 addEventListener("unhandledrejection", ({ reason }) => trouble(reason));
-new EventSource("/pushes?as=yue").addEventListener("message", ({ data }) => pushed(JSON.parse(data)));
+const missing = pushes(USER, pushed);
+if (missing) {
+  at("locking").hidden = true;
+  at("how").textContent = missing;
+}
 
 lock(false);

@@ -1,5 +1,9 @@
 // Elements of a page. What people wrote is only ever text: strings become text nodes, and nothing here takes HTML.
 
+import { picture } from "./pictures.js";
+
+for (const icon of document.querySelectorAll("link[data-picture]")) icon.href = picture(icon.dataset.picture);
+
 /** An element: attributes, `on…` for events, and what it holds; null and false are left out. */
 export function el(tag, attributes = {}, ...inside) {
   const element = document.createElement(tag);
@@ -12,12 +16,10 @@ export function el(tag, attributes = {}, ...inside) {
   return element;
 }
 
-/** A path of this site, as avatars and pictures of the examples have it; anything else is no picture. */
-const isPath = (url) => typeof url === "string" && /^\/(?!\/)/.test(url);
-
-/** The face of a user, or the first letter of the name. */
+/** The face of a user, or the first letter of the name: no page loads a picture from anywhere. */
 export function avatar({ name, avatar }) {
-  if (isPath(avatar)) return el("img", { class: "avatar", src: avatar, alt: "" });
+  const drawn = picture(avatar);
+  if (drawn) return el("img", { class: "avatar", src: drawn, alt: "" });
   return el("span", { class: "avatar letter", "aria-hidden": "true" }, [...name][0].toUpperCase());
 }
 
@@ -31,7 +33,7 @@ export const textOf = (body) => (typeof body?.text === "string" ? body.text : JS
 export function pictures({ pictures = [] } = {}) {
   const shown = Array.isArray(pictures) ? pictures.filter((name) => /^[\w-]+$/.test(name)).slice(0, 9) : [];
   if (shown.length === 0) return null;
-  return el("div", { class: `pictures n${Math.min(shown.length, 3)}` }, shown.map((name) => el("img", { src: `/scenes/${name}.svg`, alt: "" })));
+  return el("div", { class: `pictures n${Math.min(shown.length, 3)}` }, shown.map((name) => el("img", { src: picture(`/scenes/${name}.svg`), alt: "" })));
 }
 
 const STEPS = [[60, "s"], [3600, "min", 60], [86400, "h", 3600], [Infinity, "d", 86400]];

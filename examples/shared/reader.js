@@ -9,9 +9,11 @@
 // The reducer keeps the order of a list. What stands around an item is state: it comes with a page, and from then on
 // from the channel of the item.
 
-import { Feed, FeedGap } from "/feed.js";
+import { Feed, FeedGap } from "../feed.js";
 
+import { act, session } from "./backend.js";
 import { trouble } from "./draw.js";
+import { once } from "./random.js";
 
 /** Items of a page. */
 const PAGE = 20;
@@ -25,15 +27,6 @@ const COUNT_AFTER_MS = 200;
 /** The code with which a channel of an item ends when the item is gone. */
 const GONE = 2001;
 
-/** Asks the backend of this app. */
-async function ask(path, body) {
-  const more = body && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  const answer = await fetch(path, more);
-  const value = await answer.json();
-  if (!answer.ok) throw new Error(value.error);
-  return value;
-}
-
 export class Reader {
   #feeds = [];
   #people = new Map(); // user → {name, avatar}; null while it is being asked
@@ -43,7 +36,7 @@ export class Reader {
 
   /** A session of this user; without one, of the first user whom the backend offers. */
   static async open(user, changed) {
-    return new Reader(await ask(`/session${user ? `?as=${user}` : ""}`), changed);
+    return new Reader(await session(user), changed);
   }
 
   constructor({ user, token, server, viewers }, changed) {
@@ -52,7 +45,7 @@ export class Reader {
     this.client = new Centrifuge(`${server.replace(/^http/, "ws")}/connection/websocket`, {
       token,
       data: { device_id: `web-${user}` },
-      getToken: async () => (this.token = (await ask(`/session?as=${user}`)).token),
+      getToken: async () => (this.token = (await session(user)).token),
     });
     for (const event of ["connected", "connecting", "disconnected"]) this.client.on(event, () => changed());
     this.client.connect();
@@ -60,6 +53,12 @@ export class Reader {
 
   get isLive() {
     return this.client.state === "connected";
+  }
+
+  /** The viewer after this one, who is another one unless the page offers one alone. */
+  another() {
+    const users = this.viewers.map(({ user }) => user);
+    return users[(users.indexOf(this.user) + 1) % users.length];
   }
 
   close() {
@@ -87,7 +86,7 @@ export class Reader {
 
   /** What only the app's backend may do, such as to publish. */
   do(action, asked) {
-    return ask(`/actions/${action}`, { as: this.user, ...asked });
+    return act(action, { as: this.user, ...asked });
   }
 
   /** A list that keeps itself. `unread`: it counts what is unread. */
@@ -114,7 +113,7 @@ export class Reader {
 
   /** Writes a comment, once however often the request is sent. */
   async comment(id, text, reply_to) {
-    await this.call("POST", `/v1/items/${id}/comments`, { body: { text }, ...(reply_to && { reply_to }) }, { "idempotency-key": crypto.randomUUID() });
+    await this.call("POST", `/v1/items/${id}/comments`, { body: { text }, ...(reply_to && { reply_to }) }, { "idempotency-key": once() });
     await this.loadComments(id);
   }
 

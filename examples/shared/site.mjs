@@ -17,45 +17,29 @@ import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { isSigned } from "../push_receiver.mjs";
-import { picture } from "./pictures.mjs";
-import { World } from "./world.mjs";
+import { App, Refused } from "./app.js";
+import { client, World } from "./world.js";
 
 const EXAMPLES = fileURLToPath(new URL("..", import.meta.url));
 
-const KINDS = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+const KINDS = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
 
 /** The largest request that the site reads: a call of the webhook holds whole items. */
 const REQUEST_MAX_BYTES = 1024 * 1024;
 
-const TOKEN_SECS = 3600;
-
 /** What a page may do: it runs the scripts of this site alone, and makes no HTML of text. */
 const policy = (server) =>
-  `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' ${server} ${server.replace(/^http/, "ws")}; ` +
+  `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${server} ${server.replace(/^http/, "ws")}; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
-
-/** What each app may ask of its backend; an example may have more. */
-const ACTIONS = {
-  post: (world, { as, text, ref, audience, once }) => world.post({ author: as, text, ref, audience, once }),
-  follow: (world, { as, author, on }) => world.call(on ? "PUT" : "DELETE", `/v1/users/${as}/following/${author}`),
-};
-
-/** A request that is refused; `status` is the one of the answer. */
-class Refused extends Error {
-  constructor(status, message) {
-    super(message);
-    this.status = status;
-  }
-}
 
 class Site {
   /** The open streams of notifications, by user. */
   #streams = new Map();
   #told = new Set();
 
-  /** `product`: the folder of the example. `viewers`: whom the page offers. `webhookKey`: signs calls of /push. */
-  constructor({ product, world, viewers, actions = {}, webhookKey }) {
-    Object.assign(this, { product, world, viewers, webhookKey, actions: { ...ACTIONS, ...actions } });
+  /** `product`: the folder of the example. `url`: where Feedgate is. `webhookKey`: signs calls of /push. */
+  constructor({ product, url, app, webhookKey }) {
+    Object.assign(this, { product, url, app, webhookKey });
   }
 
   /** Listens on a port of the loopback, 0 for any that is free, and answers which it is. */
@@ -76,34 +60,24 @@ class Site {
       const json = (value) => send(200, "application/json", JSON.stringify(value ?? null));
       if (request.method === "POST") json(await this.#post(pathname, request));
       else if (pathname === "/") response.writeHead(302, { location: `/${this.product}/` }).end();
-      else if (pathname === "/session") json(await this.#session(searchParams.get("as") ?? this.viewers[0]));
+      else if (pathname === "/session") json({ ...(await this.app.session(searchParams.get("as") ?? undefined)), server: this.url });
       else if (pathname === "/pushes") this.#stream(searchParams.get("as"), response);
       else {
         const [kind, body] = await this.#file(pathname);
-        send(200, kind, body, { "content-security-policy": policy(this.world.url), "referrer-policy": "no-referrer" });
+        send(200, kind, body, { "content-security-policy": policy(this.url), "referrer-policy": "no-referrer" });
       }
     } catch (error) {
       send(error.status ?? 502, "application/json", JSON.stringify({ error: error.message }));
     }
   }
 
-  /** A file of the example, of what all examples share, or a picture that is drawn now. */
+  /** A file of the example, or of what all examples share. */
   async #file(path) {
-    const drawn = picture(path);
-    if (drawn !== null) return [KINDS[".svg"], drawn];
     if (path === "/centrifuge.js") return [KINDS[".js"], await readFile(join(EXAMPLES, "../gateway/console/vendor/centrifuge/centrifuge.js"))];
     const file = path.endsWith("/") ? `${path}index.html` : path;
-    const isOurs = file === "/feed.js" || new RegExp(`^/(shared|${this.product})/[a-z_]+\\.(html|js|css)$`).test(file);
+    const isOurs = file === "/feed.js" || new RegExp(`^/(shared|ranker|${this.product})/[a-z_]+\\.(html|js|css)$`).test(file);
     if (!isOurs) throw new Refused(404, "there is no such page");
     return [KINDS[extname(file)], await readFile(join(EXAMPLES, file))];
-  }
-
-  async #session(user) {
-    if (!this.viewers.includes(user)) throw new Refused(404, "there is no such viewer");
-    const device_id = `web-${user}`;
-    const { token } = await this.world.call("POST", `/v1/users/${user}/token`, { device_id, ttl: TOKEN_SECS });
-    const people = await Promise.all(this.viewers.map((viewer) => this.world.call("GET", `/v1/users/${viewer}`)));
-    return { user, token, server: this.world.url, viewers: people };
   }
 
   async #post(path, request) {
@@ -111,10 +85,7 @@ class Site {
     if (path === "/push") return this.#push(request.headers, body);
     // A form of another site cannot send this type, and its scripts may not.
     if (request.headers["content-type"] !== "application/json") throw new Refused(415, "the body must be application/json");
-    const action = this.actions[path.replace("/actions/", "")];
-    const asked = JSON.parse(body);
-    if (!Object.hasOwn(this.actions, path.replace("/actions/", "")) || !this.viewers.includes(asked.as)) throw new Refused(404, "there is no such action");
-    return action(this.world, asked);
+    return this.app.act(path.replace("/actions/", ""), JSON.parse(body));
   }
 
   /** Shows notifications to the pages of their users, each once, with the name of who has done it. */
@@ -123,7 +94,7 @@ class Site {
     for (const notification of JSON.parse(body).notifications.filter(({ id }) => !this.#told.has(id))) {
       this.#told.add(notification.id);
       const { author } = notification.newest;
-      const { name = author } = await this.world.call("GET", `/v1/users/${author}`).catch(() => ({}));
+      const { name = author } = await this.app.world.call("GET", `/v1/users/${author}`).catch(() => ({}));
       const event = `data: ${JSON.stringify({ ...notification, name })}\n\n`;
       for (const stream of this.#streams.get(notification.user) ?? []) stream.write(event);
     }
@@ -171,13 +142,13 @@ export async function run(module, { fill, viewers, actions, served }) {
   try {
     const key = await secret(product, "api_key", "FEEDGATE_KEY");
     if (!key) throw new Refused(401, `there is no key in data/${product}/secrets`);
-    const world = new World({ url, key });
+    const world = new World(client(url, key));
     await fill(world);
     await world.settled();
     console.log(`filled    ${url}`);
     if (process.argv.includes("--fill")) return;
     const webhookKey = await secret(product, "webhook_key", "FEEDGATE_WEBHOOK_KEY");
-    const site = new Site({ product, world, viewers, actions, webhookKey });
+    const site = new Site({ product, url, app: new App(world, { viewers, actions }), webhookKey });
     console.log(`page      http://127.0.0.1:${await site.listen(Number(port))}/${product}/`);
     await served?.(world);
   } catch (error) {

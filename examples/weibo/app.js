@@ -1,7 +1,8 @@
 // The page of the example Weibo: the feed of one user, what moves around its posts, and the search.
 
-import { ago, avatar, drawing, el, field, keep, nameOf, pictures, textOf, trouble } from "/shared/draw.js";
-import { Reader } from "/shared/reader.js";
+import { ago, avatar, drawing, el, field, keep, nameOf, pictures, textOf, trouble } from "../shared/draw.js";
+import { once } from "../shared/random.js";
+import { Reader } from "../shared/reader.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -99,7 +100,7 @@ async function repost({ id, ref, author, body }, said) {
 }
 
 async function publish(post) {
-  await reader.do("post", { ...post, once: crypto.randomUUID() }).catch(trouble);
+  await reader.do("post", { ...post, once: once() }).catch(trouble);
 }
 
 function me() {
@@ -165,6 +166,7 @@ async function enter(user) {
   await loadFollowing();
 }
 
+at("beside").addEventListener("click", () => reader && open(`?as=${reader.another()}`));
 at("older").addEventListener("click", () => feed.older().catch(trouble));
 at("search").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -38,9 +38,9 @@ export class Backend {
     sessionStorage.removeItem(KEPT);
   }
 
-  /** Sends a request and answers the JSON of a success; null if there is none. `body` is sent as JSON. */
-  async call(method, path, body) {
-    const headers = { authorization: `Bearer ${this.#key}` };
+  /** Sends a request and answers the JSON of a success; null if there is none. `body` is sent as JSON; `more`: headers. */
+  async call(method, path, body, more = {}) {
+    const headers = { authorization: `Bearer ${this.#key}`, ...more };
     if (body !== undefined) headers["content-type"] = "application/json";
     const answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }).catch(() => {
       throw new Refused(0, "the gateway does not answer");

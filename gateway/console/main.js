@@ -13,12 +13,16 @@ import { Node, nodeView } from "./node.js";
 import { People, peopleView } from "./people.js";
 import { Phone } from "./phone.js";
 import { phoneView } from "./phone-view.js";
+import { Products, productsView } from "./products.js";
 import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
 import { Why, whyView } from "./why.js";
 
 const UNAUTHORIZED = 401;
 const LOGS_EVERY_MS = 1000;
 const PANEL_EVERY_MS = 2000;
+
+/** Whose devices are shown at first. */
+const FIRST = "bob";
 
 /** After a write the logs are read this often until one has grown, in case no phone tells of it. */
 const GROWTH_EVERY_MS = 60;
@@ -48,12 +52,13 @@ class Page {
     this.people = new People(backend);
     this.node = new Node(backend);
     this.why = new Why(backend);
+    this.products = new Products(backend);
     this.phones = ["phone", "tablet"].map((device) => new Phone(device, {
       getToken: async (user) => (await backend.call("POST", `/v1/users/${user}/token`, { device_id: device })).token,
       taken: (user, change) => this.taken(user, change),
       changed: () => this.changed(),
     }));
-    for (const phone of this.phones) this.show(phone, "bob");
+    for (const phone of this.phones) this.show(phone, FIRST);
     this.readPanel();
     setInterval(() => document.hidden || this.readLogs(), LOGS_EVERY_MS);
     setInterval(() => document.hidden || this.readPanel(), PANEL_EVERY_MS);
@@ -83,7 +88,12 @@ class Page {
   }
 
   readPanel() {
-    return this.#look(() => Promise.all([this.people.read(), this.node.read([...this.logs.keys()]), this.panel === "why" && this.why.read()]));
+    return this.#look(async () => {
+      await Promise.all([this.people.read(), this.node.read([...this.logs.keys()]), this.panel === "why" && this.why.read()]);
+      const before = this.products.held;
+      await this.products.read(this.node.stats.archive.items);
+      if (this.products.held !== before) this.welcome();
+    });
   }
 
   /** Reads something that is shown, and shows what keeps it from being read. */
@@ -164,6 +174,22 @@ class Page {
     await Promise.all([this.readLogs(), this.readPanel()]);
   }
 
+  /** Fills the store with a product, and leaves for its page. */
+  async loadProduct(key) {
+    this.trouble = "";
+    const loaded = this.products.load(key).catch((error) => (this.trouble = this.#told(error)));
+    this.changed();
+    await loaded;
+    this.changed();
+  }
+
+  /** Shows the first reader of the product that the store holds on the phones that nobody has made another's. */
+  welcome() {
+    const { viewers } = this.products;
+    this.people.learn(viewers);
+    for (const phone of this.phones) if (viewers.length > 0 && phone.user === FIRST) this.show(phone, viewers[0]);
+  }
+
   /** Opens an item for editing on a phone; without one, closes what is open. */
   begin(phone, id) {
     this.editing = phone && { device: phone.device, id };
@@ -211,7 +237,7 @@ const pageView = (page) => html`
   <main>
     <div class="stage">
       ${[...page.logs.values()].map((log) => logView(page, log))}
-      ${page.node.isEmpty ? invitation(page) : nothing}
+      ${productsView(page, page.products)}
       ${composer(page)}
       <p class="trouble" role="alert">${page.trouble || page.away}</p>
       <section class="phones">${page.phones.map((phone) => phoneView(page, phone))}</section>
@@ -223,12 +249,6 @@ const pageView = (page) => html`
       <section class="panel" aria-label=${PANELS[page.panel].name}>${PANELS[page.panel].view(page)}</section>
     </aside>
   </main>`;
-
-const invitation = (page) => html`
-  <p class="invitation">
-    <span>Nobody has posted here yet. Or see a whole product: <code>node examples/weibo/fill.mjs</code>, <code>moments</code>, <code>notifications</code> or <code>headlines</code>.</span>
-    <button class="main" @click=${() => page.loadDemo()}>Load demo</button>
-  </p>`;
 
 const composer = (page) => html`
   <form class="composer" @submit=${(event) => submitted(page, event)}>

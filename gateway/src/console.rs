@@ -1,26 +1,34 @@
-//! The console: a page that shows two devices of a reader beside the reader's log, for people who run this server.
+//! The console: a page that shows two devices of a reader beside the reader's log, for people who run this server; and
+//! the pages of the products of `examples/`, which show a store that the console has filled.
 //!
 //! ```text
-//!   GET /                 the page        GET /console/…    its scripts and its style
+//!   GET /                          the console         GET /console/…            its scripts and its style
+//!   GET /console/products/NAME/    a product           GET /console/products/…   its scripts, its style and its world
 //! ```
 //!
-//! Everything is part of this program, so the page loads nothing from anywhere else. The files hold no secret: the page
-//! has to bring a ticket to see anything. Invariants: the browser runs no script and shows no frame but those of this
-//! list, and makes no HTML of text (`require-trusted-types-for`), whatever somebody has published.
+//! Everything is part of this program, so the pages load nothing from anywhere else. The files hold no secret: a page
+//! has to bring a ticket, or the key that the console got for one, to see anything. Invariants: the browser runs no
+//! script and shows no frame but those of this list, and makes no HTML of text (`require-trusted-types-for`), whatever
+//! somebody has published.
 
 use axum::Router;
 use axum::http::{HeaderName, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-/// What a browser may do with the page. `lit-html` is the only script that may make HTML, of its own templates.
+/// What a browser may do with the console. `lit-html` is the only script that may make HTML, of its own templates.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types lit-html";
 
-/// The headers of every file, besides its type. A browser asks again each time, so that no page outlives an update.
-const HEADERS: [(HeaderName, &str); 7] = [
-    (header::CONTENT_SECURITY_POLICY, POLICY),
+/// What a browser may do with the page of a product. No script makes HTML; the pictures are drawn in the page.
+const PRODUCT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; \
+                              connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                              require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// The headers of every file, besides its type and its policy. A browser asks again each time, so that no page outlives
+/// an update.
+const HEADERS: [(HeaderName, &str); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -36,8 +44,13 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
+const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The files of the page. The reducer is the one that the examples show.
+/// The SDK as npm has it, and the reducer of the examples. Both the console and the products have them.
+const SDK: &str = include_str!("../console/vendor/centrifuge/centrifuge.js");
+const REDUCER: &str = include_str!("../../examples/feed.js");
+
+/// The files of the console.
 const ASSETS: &[Asset] = &[
     ("/", HTML, include_str!("../console/index.html")),
     ("/console/console.css", CSS, include_str!("../console/console.css")),
@@ -46,7 +59,7 @@ const ASSETS: &[Asset] = &[
     ("/console/backend.js", JS, include_str!("../console/backend.js")),
     ("/console/chooser.js", JS, include_str!("../console/chooser.js")),
     ("/console/demo.js", JS, include_str!("../console/demo.js")),
-    ("/console/feed.js", JS, include_str!("../../examples/feed.js")),
+    ("/console/feed.js", JS, REDUCER),
     ("/console/log.js", JS, include_str!("../console/log.js")),
     ("/console/log-view.js", JS, include_str!("../console/log-view.js")),
     ("/console/network.js", JS, include_str!("../console/network.js")),
@@ -54,8 +67,9 @@ const ASSETS: &[Asset] = &[
     ("/console/people.js", JS, include_str!("../console/people.js")),
     ("/console/phone.js", JS, include_str!("../console/phone.js")),
     ("/console/phone-view.js", JS, include_str!("../console/phone-view.js")),
+    ("/console/products.js", JS, include_str!("../console/products.js")),
     ("/console/why.js", JS, include_str!("../console/why.js")),
-    ("/console/vendor/centrifuge/centrifuge.js", JS, include_str!("../console/vendor/centrifuge/centrifuge.js")),
+    ("/console/vendor/centrifuge/centrifuge.js", JS, SDK),
     ("/console/vendor/lit-html/lit-html.js", JS, include_str!("../console/vendor/lit-html/lit-html.js")),
     ("/console/vendor/lit-html/directive.js", JS, include_str!("../console/vendor/lit-html/directive.js")),
     (
@@ -70,37 +84,125 @@ const ASSETS: &[Asset] = &[
     ),
 ];
 
-/// The page and its files as a router, to be merged with the API on a port that offers everything.
-pub(crate) fn router() -> Router {
-    ASSETS.iter().fold(Router::new(), |router, (path, kind, text)| router.route(path, get(async || file(kind, text))))
+/// A file of `examples/`, which has the same path below `/console/products/`.
+macro_rules! example {
+    ($file:literal, $kind:expr) => {
+        (concat!("/console/products/", $file), $kind, include_str!(concat!("../../examples/", $file)))
+    };
 }
 
-fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, kind)], HEADERS, text)
+/// The pages of the products. A page asks its backend through `shared/backend.js`; here that is a file of the console.
+const PRODUCTS: &[Asset] = &[
+    ("/console/products/frame.css", CSS, include_str!("../console/frame.css")),
+    ("/console/products/shared/backend.js", JS, include_str!("../console/product-backend.js")),
+    ("/console/products/centrifuge.js", JS, SDK),
+    ("/console/products/feed.js", JS, REDUCER),
+    example!("shared/app.js", JS),
+    example!("shared/draw.js", JS),
+    example!("shared/page.css", CSS),
+    example!("shared/pictures.js", JS),
+    example!("shared/random.js", JS),
+    example!("shared/reader.js", JS),
+    example!("shared/world.js", JS),
+    ("/console/products/weibo/", HTML, include_str!("../../examples/weibo/index.html")),
+    example!("weibo/app.js", JS),
+    example!("weibo/feedgate.toml", TEXT),
+    example!("weibo/weibo.css", CSS),
+    example!("weibo/world.js", JS),
+    ("/console/products/moments/", HTML, include_str!("../../examples/moments/index.html")),
+    example!("moments/app.js", JS),
+    example!("moments/feedgate.toml", TEXT),
+    example!("moments/moments.css", CSS),
+    example!("moments/world.js", JS),
+    ("/console/products/notifications/", HTML, include_str!("../../examples/notifications/index.html")),
+    example!("notifications/app.js", JS),
+    example!("notifications/feedgate.toml", TEXT),
+    example!("notifications/notifications.css", CSS),
+    example!("notifications/world.js", JS),
+    ("/console/products/headlines/", HTML, include_str!("../../examples/headlines/index.html")),
+    example!("headlines/app.js", JS),
+    example!("headlines/feedgate.toml", TEXT),
+    example!("headlines/headlines.css", CSS),
+    example!("headlines/world.js", JS),
+    example!("ranker/rank.js", JS),
+];
+
+/// The pages and their files as a router, to be merged with the API on a port that offers everything.
+pub(crate) fn router() -> Router {
+    let console = ASSETS.iter().map(|asset| (asset, POLICY));
+    let products = PRODUCTS.iter().map(|asset| (asset, PRODUCT_POLICY));
+    console.chain(products).fold(Router::new(), |router, ((path, kind, text), policy)| {
+        router.route(path, get(async || file(kind, policy, text)))
+    })
+}
+
+fn file(kind: &'static str, policy: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, policy)], HEADERS, text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_page_and_all_its_files_have_fewer_than_165_kilobytes() {
-        let bytes: usize = ASSETS.iter().map(|(_, _, text)| text.len()).sum();
-        assert!(bytes < 165_000, "{bytes}");
+    /// The bytes of some files.
+    fn bytes(assets: &[Asset]) -> usize {
+        assets.iter().map(|(_, _, text)| text.len()).sum()
     }
 
     #[test]
-    fn the_page_has_no_script_or_style_of_its_own_and_loads_nothing_from_elsewhere() {
-        let (_, _, page) = ASSETS[0];
-        for tag in ["script", "link", "img"] {
-            for element in page.split(&format!("<{tag} ")).skip(1) {
-                let address = element.split(['"']).find(|part| part.starts_with('/'));
-                let known = ASSETS.iter().any(|(path, _, _)| Some(*path) == address);
-                assert!(known, "<{tag} {}", element.lines().next().unwrap_or_default());
+    fn the_console_has_fewer_than_172_kilobytes_and_the_products_add_fewer_than_110() {
+        let console = bytes(ASSETS);
+        assert!(console < 172_000, "{console}");
+        let products = bytes(PRODUCTS) - SDK.len() - REDUCER.len();
+        assert!(products < 110_000, "{products}");
+    }
+
+    /// Where a link of a file leads that stands at this path.
+    fn target(from: &str, link: &str) -> String {
+        let mut parts: Vec<&str> = if link.starts_with('/') { Vec::new() } else { from.split('/').collect() };
+        parts.pop();
+        for part in link.split('/') {
+            match part {
+                "." => {}
+                ".." => drop(parts.pop()),
+                part => parts.push(part),
             }
         }
-        assert!(
-            !page.contains("<style") && !page.contains("<script>") && !page.contains(" on") && !page.contains("style=")
-        );
+        parts.join("/")
+    }
+
+    fn all() -> impl Iterator<Item = &'static Asset> {
+        ASSETS.iter().chain(PRODUCTS)
+    }
+
+    /// Whether a link of a file leads to a file of this program.
+    fn leads(from: &str, link: &str) -> bool {
+        let target = target(from, link);
+        all().any(|(path, _, _)| *path == target)
+    }
+
+    #[test]
+    fn every_page_loads_files_of_this_program_alone_and_has_no_script_or_style_inside() {
+        for (page, _, text) in all().filter(|(_, kind, _)| *kind == HTML) {
+            let loads = |element: &&str| ["script ", "link ", "img "].iter().any(|tag| element.starts_with(tag));
+            for element in text.split('<').filter(loads) {
+                let link = element.split_once(" src=\"").or(element.split_once(" href=\"")).map(|(_, rest)| rest);
+                let link = link.and_then(|rest| rest.split('"').next()).unwrap_or_default();
+                assert!(link == "data:," || leads(page, link), "{page}: {element}");
+            }
+            for inside in ["<style", "<script>", " onclick", " onload", " style="] {
+                assert!(!text.contains(inside), "{page}: {inside}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_module_imports_files_of_this_program_alone() {
+        for (path, _, text) in all().filter(|(path, kind, _)| *kind == JS && !path.contains("/vendor/")) {
+            for line in text.lines().filter(|line| line.starts_with("import ")) {
+                let link = line.split('"').nth(1).unwrap_or_default();
+                assert!(leads(path, link), "{path}: {line}");
+            }
+        }
     }
 }

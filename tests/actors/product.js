@@ -25,11 +25,17 @@ const SERVED = /^page +(\S+)$/m;
 
 export class Product {
   static async start(t, name) {
+    const product = await Product.empty(t, name);
+    await product.fill();
+    return product;
+  }
+
+  /** A product whose server nobody has filled. */
+  static async empty(t, name) {
     const product = new Product();
     Object.assign(product, { name, port: await freePort() });
     const config = await readFile(join(EXAMPLES, name, "feedgate.toml"), "utf8");
     product.server = await Home.start(t, { config: config.replace(PUSH, `http://127.0.0.1:${product.port}/push`) });
-    await product.fill();
     return product;
   }
 

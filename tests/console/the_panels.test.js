@@ -1,7 +1,6 @@
 // The rest of the console in Chromium: the demo, people, the reason why, the node; also by keyboard and on a phone.
 
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
 import { test } from "node:test";
 
 import { Server } from "../actors/server.js";
@@ -21,15 +20,6 @@ async function demo(t, options) {
   await has(device(page, "phone"), "Last boat is in. Good night!");
   return { server, page };
 }
-
-test("an empty store offers the demo, and names the products of examples/, each of which is there", async (t) => {
-  const page = await open(t, await Server.start(t));
-  const invitation = page.getByText("Nobody has posted here yet");
-  await invitation.waitFor();
-  const [first, ...others] = await invitation.locator("code").allTextContents();
-  const programs = [first.replace("node ", ""), ...others.map((name) => `examples/${name}/fill.mjs`)];
-  assert.deepEqual(programs.map((path) => existsSync(new URL(`../../${path}`, import.meta.url))), [true, true, true, true]);
-});
 
 test("the demo fills an empty store, and is offered for no other", async (t) => {
   const { server, page } = await demo(t);

@@ -1,5 +1,5 @@
 // The pictures of the examples, drawn from a name: a face, a cat, a sign, or a landscape for a post. One name always
-// gives one picture, so no picture has to be stored.
+// gives one picture, so no picture has to be stored or sent.
 
 const SKIN = ["#f7d7c0", "#f1c6a4", "#e8b48c", "#d99f73"];
 const HAIR = ["#2b2320", "#3c2a23", "#5a3a29", "#1d2433", "#6b4a35"];
@@ -18,7 +18,7 @@ const HAIRCUTS = [
 /** Takes things from lists as a name says: always the same for the same name (FNV-1a, then mulberry32). */
 function picker(name) {
   let state = 0x811c9dc5;
-  for (const byte of Buffer.from(name)) state = Math.imul(state ^ byte, 0x01000193) >>> 0;
+  for (const byte of new TextEncoder().encode(name)) state = Math.imul(state ^ byte, 0x01000193) >>> 0;
   return (list) => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
@@ -94,8 +94,13 @@ function scene(name) {
 
 const ARTISTS = { faces: face, cats: cat, signs: sign, scenes: scene };
 
-/** The picture of a path such as `/faces/ming.svg`; null if the path names none. */
+/** The pictures that were drawn before, by path. */
+const drawn = new Map();
+
+/** The URL of the picture of a path such as `/faces/ming.svg`, which holds all of it; null if the path names none. */
 export function picture(path) {
   const [, kind, name] = /^\/([a-z]+)\/([\w-]+)\.svg$/.exec(path) ?? [];
-  return Object.hasOwn(ARTISTS, kind ?? "") ? ARTISTS[kind](name) : null;
+  if (!Object.hasOwn(ARTISTS, kind ?? "")) return null;
+  if (!drawn.has(path)) drawn.set(path, `data:image/svg+xml,${encodeURIComponent(ARTISTS[kind](name))}`);
+  return drawn.get(path);
 }

@@ -1,13 +1,12 @@
-// Fills a server with a small world, by the HTTP API alone. Each step may be done twice: ids of items and comments are
-// given by the world, and all else is a PUT or a set.
+// Fills a server with a small world, by the HTTP API alone, from Node or from a page. Each step may be done twice: ids of
+// items and comments are given by the world, and all else is a PUT or a set.
 //
-//     const world = new World({ url, key });
+//     const world = new World(client(url, key));
 //     await world.people({ ming: { name: "王小明" } });
 //     await world.posts([{ id: "1", author: "ming", hours: 2, text: "hello" }]);
 //     await world.settled();                                 every feed has all of it
 
-import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
+import { once } from "./random.js";
 
 const HOUR_MS = 3_600_000;
 
@@ -16,6 +15,9 @@ const AT_ONCE = 16;
 
 /** How often the server is asked whether it has finished, in ms. */
 const PAUSE_MS = 50;
+
+/** Waits so many milliseconds. */
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Users who react in large numbers. */
 export const fans = (count, first = 1) => Array.from({ length: count }, (_, n) => `fan-${first + n}`);
@@ -32,27 +34,28 @@ export const named = (fans) => Object.fromEntries(fans.map((user) => {
 /** What the body of a post says if it is for less than all friends: `narrowed` of an item does not tell these apart. */
 const forSome = (audience) => (audience?.lists || audience?.except_lists ? { some: true } : {});
 
+/** Requests with an API key. A refusal is a problem (RFC 9457) that says what was wrong. */
+export const client = (url, key) => async (method, path, body, headers = {}) => {
+  const response = await fetch(url + path, {
+    method,
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
+    body: body && JSON.stringify(body),
+  });
+  const text = await response.text();
+  if (!response.ok) {
+    const { title, detail } = JSON.parse(text);
+    throw new Error(`${method} ${path}: ${title}: ${detail}`);
+  }
+  return text && JSON.parse(text);
+};
+
 export class World {
-  constructor({ url, key }) {
-    Object.assign(this, { url, key });
+  /** `call`: makes a request as `client` does. */
+  constructor(call) {
+    this.call = call;
   }
 
-  /** One request with the API key. A refusal is a problem (RFC 9457) that says what was wrong. */
-  async call(method, path, body, headers = {}) {
-    const response = await fetch(this.url + path, {
-      method,
-      headers: { authorization: `Bearer ${this.key}`, "content-type": "application/json", ...headers },
-      body: body && JSON.stringify(body),
-    });
-    const text = await response.text();
-    if (!response.ok) {
-      const { title, detail } = JSON.parse(text);
-      throw new Error(`${method} ${path}: ${title}: ${detail}`);
-    }
-    return text && JSON.parse(text);
-  }
-
-  /** Says who users are: {user: {name, avatar, attrs}}. The page's server draws the avatars. */
+  /** Says who users are: {user: {name, avatar, attrs}}. The page draws the avatars. */
   people(people) {
     const ops = Object.entries(people).map(([user, about]) => ({ user, avatar: `/faces/${user}.svg`, ...about }));
     return this.#batch("/v1/people/batch", ops);
@@ -83,9 +86,9 @@ export class World {
   }
 
   /** Publishes one post now. `once` is a key of the caller: the same key is one post. */
-  post({ author, text, ref, audience, once = randomUUID() }) {
+  post({ author, text, ref, audience, once: key = once() }) {
     const body = { author, body: { text, ...forSome(audience) }, ...(ref && { ref }), ...(audience && { audience }) };
-    return this.call("POST", "/v1/items", body, { "idempotency-key": once });
+    return this.call("POST", "/v1/items", body, { "idempotency-key": key });
   }
 
   /** Writes comments, one after another: [[item, id, author, text, reply_to], …]. */
@@ -108,14 +111,14 @@ export class World {
     for (;;) {
       const { archive, jobs } = await this.call("GET", "/v1/stats");
       if (archive.events_outstanding === 0 && jobs.pending === 0) return;
-      await sleep(PAUSE_MS);
+      await pause(PAUSE_MS);
     }
   }
 
   /** Sends operations in one commit; throws the first refusal. */
   async #batch(path, ops) {
-    const { results } = await this.call("POST", path, { ops });
-    const refused = results?.find(({ status }) => status >= 300);
+    const answer = await this.call("POST", path, { ops });
+    const refused = answer?.results?.find(({ status }) => status >= 300);
     if (refused) throw new Error(`POST ${path}: ${refused.title}: ${refused.detail}`);
   }
 }
