@@ -1,4 +1,5 @@
-//! Reactions to a hot item that tell its author: they share transactions, so that they hold a few connections only.
+//! Reactions to a hot item share transactions, so that they hold a few connections only, whether they tell its author or
+//! not.
 
 #![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
 
@@ -7,9 +8,10 @@ mod server;
 use std::sync::Arc;
 
 use feedgate_common::archive::{Names, Notifications, Write, Writes, Written};
-use feedgate_common::around::Reaction;
+use feedgate_common::around::{Reaction, Unreacted};
 use feedgate_common::notify::{Notified, Rules, Way};
-use feedgate_common::{FeedId, UserId};
+use feedgate_common::{FeedId, ItemId, UserId, UserNo};
+use feedgate_postgres::PostgresArchive;
 use server::{execute, open, post, server};
 
 const NOW: i64 = 1_800_000_000_000;
@@ -22,21 +24,50 @@ async fn s1_reactions_that_come_together_tell_the_author_in_a_few_transactions()
     let archive = Arc::new(open(&url).await);
     let reaction = Some(Way { kind: "like".into(), feed: FeedId::MAIN, grouped: false });
     archive.notify_by(Rules { reaction, ..Rules::default() });
-    let published = archive.write(vec![Write::Publish(post("ann", "hot"))], NOW).await.unwrap().remove(0);
-    let Ok(Written::Published { id: item, author: ann, .. }) = published else { panic!("{published:?}") };
-    let names: Vec<UserId> = (0..USERS).map(|n| format!("user-{n}").parse().unwrap()).collect();
-    let users = archive.intern(&names).await.unwrap();
-    let tasks = users.into_iter().map(|user| {
-        let archive = archive.clone();
-        tokio::spawn(async move {
-            let reaction = Reaction { item, kind: "heart".parse().unwrap(), user, at: NOW };
-            archive.react_and_notify(&[reaction], true).await.unwrap()
-        })
-    });
-    for task in Vec::from_iter(tasks) {
-        assert_eq!(task.await.unwrap(), Notified { answers: vec![Ok(true)], told: vec![ann] });
+    let (item, ann) = hot(&archive).await;
+    for told in like_it_all_at_once(&archive, item).await {
+        assert_eq!(told, Notified { answers: vec![Ok(true)], told: vec![ann] });
     }
     assert_eq!(execute(&url, "SELECT FROM direct WHERE op = 1").await, 1000, "each is told once");
     let transactions = execute(&url, "SELECT DISTINCT xmin::text FROM direct").await;
     assert!(transactions <= 100, "{transactions} transactions");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s1_reactions_of_new_users_that_come_together_take_a_few_transactions() {
+    let url = server().database("untold");
+    let archive = Arc::new(open(&url).await);
+    let (item, _) = hot(&archive).await;
+    for told in like_it_all_at_once(&archive, item).await {
+        assert_eq!(told, Notified { answers: vec![Ok(true)], told: vec![] });
+    }
+    for (what, rows) in [("users", "users WHERE name <> 'ann'"), ("reactions", "reactions")] {
+        assert_eq!(execute(&url, &format!("SELECT FROM {rows}")).await, 1000, "{what}");
+        let transactions = execute(&url, &format!("SELECT DISTINCT xmin::text FROM {rows}")).await;
+        assert!(transactions <= 100, "{what}: {transactions} transactions");
+    }
+}
+
+/// An item of ann, with the number of her.
+async fn hot(archive: &PostgresArchive) -> (ItemId, UserNo) {
+    let published = archive.write(vec![Write::Publish(post("ann", "hot"))], NOW).await.unwrap().remove(0);
+    let Ok(Written::Published { id, author, .. }) = published else { panic!("{published:?}") };
+    (id, author)
+}
+
+/// Lets a thousand users who have not been here before react at the same time. Answers what each call said.
+async fn like_it_all_at_once(archive: &Arc<PostgresArchive>, item: ItemId) -> Vec<Notified<Result<bool, Unreacted>>> {
+    let tasks = (0..USERS).map(|n| {
+        let (archive, name) = (archive.clone(), format!("user-{n}").parse::<UserId>().unwrap());
+        tokio::spawn(async move {
+            let user = archive.intern(&[name]).await.unwrap()[0];
+            let reaction = Reaction { item, kind: "heart".parse().unwrap(), user, at: NOW };
+            archive.react_and_notify(&[reaction], true).await.unwrap()
+        })
+    });
+    let mut answers = vec![];
+    for task in Vec::from_iter(tasks) {
+        answers.push(task.await.unwrap());
+    }
+    answers
 }
