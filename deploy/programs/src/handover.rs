@@ -10,12 +10,9 @@
 //! new one cannot be executed, this one is executed again. The ports stay open throughout, so no connection is refused.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -24,11 +21,7 @@ use nix::sys::signal::{SigSet, Signal as Number};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-use crate::inherited::FIRST;
-use crate::serve::Role;
-
-/// The variable that tells the next process when the one before stopped to accept, and when it was executed.
-pub(crate) const BEGAN: &str = "LISTEN_HANDED_OVER";
+use crate::passed::{BEGAN, Began, FIRST, Held};
 
 /// The program that this process runs, whatever stands at its path by now.
 const MYSELF: &str = "/proc/self/exe";
@@ -85,12 +78,13 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// The one at the path by which this process was started, with the same command line.
-    pub(crate) fn of(role: Role) -> Self {
+    /// The one at the path by which this process was started, with the same command line. `has_commands` says whether
+    /// settings are checked by a command, as those of `feedgate` are, and not by a flag.
+    pub(crate) fn of(has_commands: bool) -> Self {
         let mut line = std::env::args_os();
         let program = line.next().unwrap_or_else(|| MYSELF.into());
         let args: Vec<OsString> = line.collect();
-        Self { program, check: check_line(role, &args), start: start_line(&args) }
+        Self { program, check: check_line(has_commands, &args), start: start_line(&args) }
     }
 
     /// Lets the new program read its settings. Blocks until it has.
@@ -121,7 +115,7 @@ impl Successor {
 
     /// Replaces this program by the new one, or else by itself. Returns only if neither can be executed.
     pub(crate) fn execute(&self, held: &[Held], began: Began) -> anyhow::Error {
-        let began = Began { executed_ms: now_ms(), ..began };
+        let began = began.executed();
         // A second SIGUSR2 would end the new program as long as it does not listen to it.
         if let Err(error) = only_usr2().thread_block() {
             tracing::warn!(%error, "SIGUSR2 cannot be held back");
@@ -168,10 +162,10 @@ fn held_max(count: usize) -> i32 {
     i32::try_from(count).expect("a process has few ports")
 }
 
-/// The command line by which the program of `role` reads the settings that this line gives, and ends.
-fn check_line(role: Role, args: &[OsString]) -> Vec<OsString> {
+/// The command line by which a program, with commands or without, reads the settings that this line gives, and ends.
+fn check_line(has_commands: bool, args: &[OsString]) -> Vec<OsString> {
     let given = start_line(args);
-    if role != Role::FEEDGATE {
+    if !has_commands {
         return given.into_iter().chain(["--check-config".into()]).collect();
     }
     let flags = given.strip_prefix(&["serve".into()]).unwrap_or(&given);
@@ -181,64 +175,6 @@ fn check_line(role: Role, args: &[OsString]) -> Vec<OsString> {
 /// The command line of the next process. A loss is accepted once, by the person who starts the first.
 fn start_line(args: &[OsString]) -> Vec<OsString> {
     args.iter().filter(|arg| *arg != "--accept-loss").cloned().collect()
-}
-
-/// A listener that stays open over a hand-over.
-#[derive(Debug)]
-pub(crate) struct Held {
-    setting: &'static str,
-    listener: OwnedFd,
-}
-
-impl Held {
-    /// Holds the listener of this setting open, as long as the result is kept.
-    pub(crate) fn of(setting: &'static str, listener: impl AsFd) -> std::io::Result<Self> {
-        Ok(Self { setting, listener: listener.as_fd().try_clone_to_owned()? })
-    }
-}
-
-/// When the gap of a hand-over began, in milliseconds of the clock of the machine that no one sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Began {
-    stopped_ms: u64,
-    executed_ms: u64,
-}
-
-impl Began {
-    /// Now nothing is accepted any more.
-    pub(crate) fn now() -> Self {
-        let now = now_ms();
-        Self { stopped_ms: now, executed_ms: now }
-    }
-
-    /// Tells how long nothing was accepted, which ends now.
-    pub(crate) fn tell(self) {
-        let now = now_ms();
-        let [gap_ms, leaving_ms, starting_ms] =
-            [(now, self.stopped_ms), (self.executed_ms, self.stopped_ms), (now, self.executed_ms)]
-                .map(|(later, earlier)| later.saturating_sub(earlier));
-        tracing::info!(gap_ms, leaving_ms, starting_ms, "took over from the process before");
-    }
-}
-
-impl fmt::Display for Began {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.stopped_ms, self.executed_ms)
-    }
-}
-
-impl FromStr for Began {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Self> {
-        let (stopped, executed) = text.split_once(':').context("two times")?;
-        Ok(Self { stopped_ms: stopped.parse()?, executed_ms: executed.parse()? })
-    }
-}
-
-fn now_ms() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
 #[cfg(test)]
@@ -257,7 +193,7 @@ mod tests {
         for given in
             ["", "serve", "--data d --listen 127.0.0.1:1", "serve --accept-loss --listen 127.0.0.1:1 --data serve"]
         {
-            let check = check_line(Role::FEEDGATE, &line(given));
+            let check = check_line(true, &line(given));
             let parsed = Cli::try_parse_from([OsString::from("feedgate")].into_iter().chain(check)).unwrap();
             let Some(Command::CheckConfig { serve, against: None, .. }) = parsed.command else { panic!("{given}") };
             let started = Cli::try_parse_from([OsString::from("feedgate")].into_iter().chain(line(given))).unwrap();
@@ -270,19 +206,11 @@ mod tests {
             };
             assert_eq!(keys(serve.given()), keys(start.serve.given()), "{given}");
         }
-        let gateway = Role { name: "gateway", gateway: true, worker: false };
-        assert_eq!(check_line(gateway, &line("--node a")), line("--node a --check-config"));
+        assert_eq!(check_line(false, &line("--node a")), line("--node a --check-config"));
     }
 
     #[test]
     fn a_loss_is_not_accepted_again_at_a_hand_over() {
         assert_eq!(start_line(&line("serve --accept-loss --data d")), line("serve --data d"));
-    }
-
-    #[test]
-    fn a_time_that_was_told_is_read_again() {
-        let began = Began { stopped_ms: 7, executed_ms: 70 };
-        assert_eq!(began.to_string().parse::<Began>().unwrap(), began);
-        assert!("7".parse::<Began>().is_err());
     }
 }

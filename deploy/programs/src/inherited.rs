@@ -1,4 +1,4 @@
-//! Listeners that whoever started this process has opened for it: systemd, or the process before at a hand-over.
+//! Listeners that were opened for this process: by systemd, or by the process before at a hand-over.
 //!
 //! ```text
 //!   LISTEN_PID=<this process>  LISTEN_FDS=2  LISTEN_FDNAMES=listen:admin_listen   (sd_listen_fds(3))
@@ -15,10 +15,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use listenfd::ListenFd;
 use socket2::SockRef;
 
-use crate::handover::{self, Began};
-
-/// The number of the first descriptor that is given.
-pub(crate) const FIRST: i32 = 3;
+use crate::passed::{BEGAN, Began, FIRST};
 
 /// The settings that a given listener may be for; its name may be one of these.
 const SETTINGS: [&str; 3] = ["listen", "admin_listen", "health_listen"];
@@ -48,7 +45,7 @@ impl Inherited {
     pub(crate) fn take() -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var(name).ok();
         let Some(names) = names(variable, std::process::id())? else { return Ok(Self::default()) };
-        let handed_over = variable(handover::BEGAN).and_then(|began| began.parse().ok());
+        let handed_over = variable(BEGAN).and_then(|began| began.parse().ok());
         let mut descriptors = ListenFd::from_env();
         let given = names.into_iter().enumerate().map(|(at, name)| {
             let number = FIRST + at as i32;

@@ -40,6 +40,7 @@ mod log;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod outbound;
+mod passed;
 mod ports;
 mod reach;
 mod reload;

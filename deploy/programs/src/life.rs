@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::handover::{Began, Held};
+use crate::passed::{Began, Held};
 
 /// The exit code that a shell expects of a program that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
@@ -82,7 +82,7 @@ pub(crate) enum Ended {
     Stopped,
     /// Another program goes on with its ports.
     HandsOver {
-        /// The ports.
+        /// The listeners of its ports, still open.
         held: Vec<Held>,
         /// When nothing was accepted any more.
         began: Began,

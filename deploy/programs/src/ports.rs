@@ -13,15 +13,15 @@ use feedgate_gateway::Surface;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::handover::Held;
 use crate::inherited::Inherited;
+use crate::passed::Held;
 use crate::settings::Settings;
 
 /// Ports that are bound and not yet served.
 pub(crate) struct Ports {
     /// The listeners, each with what it offers.
     pub(crate) listeners: Vec<(TcpListener, Surface)>,
-    /// The same listeners, for the next program.
+    /// Those listeners once more, for the next program.
     pub(crate) held: Vec<Held>,
     addresses: Vec<SocketAddr>,
 }

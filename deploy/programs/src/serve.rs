@@ -24,13 +24,14 @@ use tokio::time::sleep;
 use crate::banner::{self, Tour};
 use crate::data::{self, Announced};
 use crate::descriptors;
-use crate::handover::{Asked, Began, Held, LAST_CALL, Successor};
+use crate::handover::{Asked, LAST_CALL, Successor};
 use crate::health::Health;
 use crate::inherited::Inherited;
 use crate::jwks;
 use crate::kind::Kind;
 use crate::life::{Ended, LAST_WAIT, Parts, Signals};
 use crate::log;
+use crate::passed::{Began, Held};
 use crate::ports::{self, Ports};
 use crate::reload::{Current, Given, Reload, Source, Users};
 use crate::secrets;
@@ -64,7 +65,7 @@ pub(crate) fn run(role: Role, source: Source, accept_loss: bool) -> anyhow::Resu
     let filter = log::begin(&settings.log, settings.log_format)?;
     let given = Given { current: Current::new(settings.clone()), source, filter };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let successor = Successor::of(role);
+    let successor = Successor::of(role == Role::FEEDGATE);
     let served = runtime.block_on(serve(role, settings, given, inherited, &successor, accept_loss));
     // Threads that still run end with the program.
     if let Ok(Some(leaving)) = &served {
