@@ -176,6 +176,12 @@ impl Gateway {
         self.verifier.clone()
     }
 
+    /// Another process will go on with the ports. From now on each answer of the API ends its connection, and once the
+    /// gateway is told to stop, nothing more is accepted: connections wait in the ports, which the caller keeps open.
+    pub fn last_call(&self) {
+        self.ports.last_call.cancel();
+    }
+
     /// Makes a ticket for a link to the console: `http://HOST:PORT/#ticket=…`. It can be used once, within ten minutes.
     /// Fails if the system gives no random bytes.
     pub fn console_ticket(&self) -> io::Result<String> {

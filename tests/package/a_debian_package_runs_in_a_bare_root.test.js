@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -40,6 +41,22 @@ after(() => rm(directory, { recursive: true, force: true }));
 /** A backend of the server that a unit runs on `port` of 127.0.0.1. */
 const backend = (port) => Object.defineProperty(new Backend(), "port", { value: port });
 
+/** How many connections to the port are refused until `work` is done. */
+async function refusedDuring(port, work) {
+  let [going, refused] = [true, 0];
+  const done = work.finally(() => (going = false));
+  while (going) {
+    const answer = await new Promise((resolve) => {
+      const socket = connect(port, "127.0.0.1", () => resolve("connected") || socket.destroy());
+      socket.on("error", ({ code }) => resolve(code));
+    });
+    refused += answer === "ECONNREFUSED";
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  await done;
+  return refused;
+}
+
 /** A machine on which the package is installed. */
 async function installed(t) {
   const machine = await Machine.boot(t, { shown: directory });
@@ -49,7 +66,7 @@ async function installed(t) {
 
 test("one process: installed, started, killed, reloaded, upgraded and removed, and every post is still there", async (t) => {
   const machine = await installed(t);
-  assert.equal(await machine.run("systemd-analyze", "verify", ...UNITS), "");
+  assert.equal(await machine.run("systemd-analyze", "verify", ...UNITS, "feedgate.socket"), "");
   for (const unit of UNITS) assert.equal(await machine.state(unit), "inactive", `${unit} waits for its operator`);
 
   const server = backend(await freePort());
@@ -76,9 +93,27 @@ test("one process: installed, started, killed, reloaded, upgraded and removed, a
   await until("the reload is in the log", async () => /settings were read again.*changed="log"/.test(await machine.journal("feedgate")));
 
   const second = await machine.pid("feedgate");
+  await settings("info");
+  await machine.run("systemctl", "kill", "--kill-whom=main", "--signal=USR2", "feedgate");
+  await until("the port is handed over", async () => /took over from the process before/.test(await machine.journal("feedgate")));
+  await ready();
+  assert.equal(await machine.pid("feedgate"), second, "a hand-over keeps the process");
+
+  await machine.run("systemctl", "stop", "feedgate");
+  const port = `[Socket]\nListenStream=\nListenStream=127.0.0.1:${server.port}\n`;
+  await machine.write("/etc/systemd/system/feedgate.socket.d/port.conf", port);
+  await machine.run("systemctl", "daemon-reload");
+  await machine.run("systemctl", "enable", "--now", "feedgate.socket");
+  await ready();
+  const [third, refused] = [await machine.pid("feedgate"), await refusedDuring(server.port, machine.run("systemctl", "restart", "feedgate"))];
+  assert.equal(refused, 0, "systemd holds the port through a restart");
+  await ready();
+  const fourth = await machine.pid("feedgate");
+  assert.notEqual(fourth, third);
+
   await machine.run("dpkg", "--install", `/mnt/${package_}`);
   await ready();
-  assert.notEqual(await machine.pid("feedgate"), second, "an upgrade starts a running unit anew");
+  assert.notEqual(await machine.pid("feedgate"), fourth, "an upgrade starts a running unit anew");
   assert.equal((await server.feed("bob")).length, 1);
   assert.match(await machine.read("/etc/feedgate/feedgate.env"), /FEEDGATE_CONFIG/, "an upgrade keeps the settings");
 

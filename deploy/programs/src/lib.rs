@@ -29,7 +29,9 @@ mod descriptors;
 mod device;
 mod doctor;
 mod effective;
+mod handover;
 mod health;
+mod inherited;
 mod jwks;
 mod kind;
 mod layers;
@@ -38,6 +40,7 @@ mod log;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod outbound;
+mod passed;
 mod ports;
 mod reach;
 mod reload;

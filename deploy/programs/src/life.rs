@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   parts run ──┬─ signal ─────────▶ stop ▶ every part drains ▶ exit 0
+//!               ├─ hand-over ──────▶ stop ▶ every part drains, within seconds ▶ another program is executed
 //!               └─ a part ended ───▶ stop ▶ every part drains, within seconds ▶ exit 1
 //! ```
 //!
@@ -15,13 +16,19 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use crate::passed::{Began, Held};
 
 /// The exit code that a shell expects of a program that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
 
 /// How long a process that has failed may drain, so that its supervisor can start another one soon.
 const FAILED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a process that hands over may drain, during which nothing is accepted. What is cut short then is done again.
+const HANDED_OVER_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long tasks that are cut short may take to release the stores.
 pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
@@ -68,6 +75,20 @@ async fn gone(hang_up: &mut Signal, on_terminal: bool) {
     }
 }
 
+/// How a process has ended that did not fail.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It was told to stop.
+    Stopped,
+    /// Another program goes on with its ports.
+    HandsOver {
+        /// The listeners of its ports, still open.
+        held: Vec<Held>,
+        /// When nothing was accepted any more.
+        began: Began,
+    },
+}
+
 /// The parts of a process, each a task.
 #[derive(Default)]
 pub(crate) struct Parts {
@@ -86,19 +107,39 @@ impl Parts {
         self.tasks.spawn(part);
     }
 
-    /// Runs until a signal or the end of a part, drains, and then runs `last` in any case. Gives the first failure. A
-    /// second signal exits the process, and so does a drain after a failure that takes too long.
+    /// Runs until a signal, until `leaves` or until the end of a part, drains, and then runs `last` in any case. Gives
+    /// the first failure; after `leaves` it gives the ports that are `held`, whatever has failed then, since the next
+    /// program goes on from what is on the disk. A second signal exits the process, and so does a drain after a failure
+    /// that takes too long.
     pub(crate) async fn run_until(
         mut self,
         mut signals: Signals,
+        leaves: impl Future<Output = ()>,
+        held: Vec<Held>,
         last: impl Future<Output = anyhow::Result<()>>,
-    ) -> anyhow::Result<()> {
-        let ended = self.run(signals.next()).await;
-        let failed = ended.as_ref().err().map(crate::told);
+    ) -> anyhow::Result<Ended> {
+        let ended = tokio::select! {
+            ended = self.run(signals.next()) => ended.map(|()| false),
+            () = leaves => {
+                tracing::info!("handing over");
+                Ok(true)
+            }
+        };
+        let (began, failed) = (Began::now(), ended.as_ref().err().map(crate::told));
+        self.stop.cancel();
         let drain = async {
+            if let Ok(true) = ended {
+                self.drain_soon().await;
+                if let Err(error) = last.await {
+                    tracing::error!("the next program goes on from what is on the disk: {error:#}");
+                }
+                return Ok(Ended::HandsOver { held, began });
+            }
+            // From now on the ports are open as long as they are served.
+            drop(held);
             let drained = self.drain().await;
             let last = last.await;
-            ended.and(drained).and(last)
+            ended.and(drained).and(last).map(|()| Ended::Stopped)
         };
         tokio::select! {
             stopped = drain => stopped,
@@ -126,6 +167,19 @@ impl Parts {
         };
         self.stop.cancel();
         ended
+    }
+
+    /// Waits for every part to end, but not for long: those that are left are cut short.
+    async fn drain_soon(&mut self) {
+        match timeout(HANDED_OVER_WITHIN, self.drain()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!("the next program goes on from what is on the disk: {error:#}"),
+            Err(_) => {
+                let left = self.tasks.len();
+                tracing::warn!(left, "parts of the server did not end in time, and the next program does their work");
+                self.tasks.shutdown().await;
+            }
+        }
     }
 
     /// Waits for every part to end, and gives the first failure.

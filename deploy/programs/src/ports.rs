@@ -10,29 +10,36 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, bail};
 use feedgate_gateway::Surface;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket};
 
+use crate::inherited::Inherited;
+use crate::passed::Held;
 use crate::settings::Settings;
 
 /// Ports that are bound and not yet served.
 pub(crate) struct Ports {
     /// The listeners, each with what it offers.
     pub(crate) listeners: Vec<(TcpListener, Surface)>,
+    /// Those listeners once more, for the next program.
+    pub(crate) held: Vec<Held>,
     addresses: Vec<SocketAddr>,
 }
 
 impl Ports {
-    /// Binds what the settings ask for: one port, or two if they split.
-    pub(crate) fn bind(settings: &Settings) -> anyhow::Result<Self> {
+    /// Binds what the settings ask for, one port, or two if they split, but for listeners that were given.
+    pub(crate) fn bind(settings: &Settings, inherited: Inherited) -> anyhow::Result<Self> {
         let wanted = if settings.splits() {
-            vec![("listen", settings.listen, Surface::Readers), ("admin-listen", settings.admin_listen, Surface::All)]
+            vec![("listen", settings.listen, Surface::Readers), ("admin_listen", settings.admin_listen, Surface::All)]
         } else {
             vec![("listen", settings.listen, Surface::All)]
         };
-        let mut bound = Self { listeners: Vec::new(), addresses: Vec::new() };
-        for (flag, address, surface) in wanted {
-            let listener = bind(flag, address)?;
+        let asked: Vec<_> = wanted.iter().map(|(setting, address, _)| (*setting, *address)).collect();
+        let listeners = open(&asked, inherited)?;
+        let mut bound = Self { listeners: Vec::new(), held: Vec::new(), addresses: Vec::new() };
+        for ((setting, _, surface), listener) in wanted.into_iter().zip(listeners) {
             bound.addresses.push(listener.local_addr()?);
+            bound.held.push(Held::of(setting, &listener)?);
             bound.listeners.push((listener, surface));
         }
         Ok(bound)
@@ -61,8 +68,31 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Binds one port, whose setting is also the flag `--FLAG`.
-pub(crate) fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+/// The listeners of these settings, in their order: those that were given, and new ones for the rest.
+pub(crate) fn open(
+    wanted: &[(&'static str, SocketAddr)],
+    mut inherited: Inherited,
+) -> anyhow::Result<Vec<TcpListener>> {
+    let claimed: Vec<_> = wanted.iter().map(|(setting, address)| inherited.claim(setting, *address)).collect();
+    // What is left is closed before anything is bound, since it may be in the way.
+    inherited.end(wanted)?;
+    let open = wanted.iter().zip(claimed).map(|((setting, address), claimed)| match claimed {
+        Some(listener) => taken(listener).with_context(|| format!("the socket that was given for {setting}")),
+        None => bind(setting, *address),
+    });
+    open.collect()
+}
+
+/// A listener that was given, as if it was bound here.
+fn taken(listener: std::net::TcpListener) -> std::io::Result<TcpListener> {
+    listener.set_nonblocking(true)?;
+    SockRef::from(&listener).listen(BACKLOG as i32)?;
+    TcpListener::from_std(listener)
+}
+
+/// Binds one port, whose setting is also a flag.
+fn bind(setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let flag = setting.replace('_', "-");
     match listen(address) {
         Ok(listener) => Ok(listener),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {

@@ -19,15 +19,19 @@ use feedgate_gateway::{Gateway, Surface, clock};
 use feedgate_timeline::{FanOut, Noter, Pulse, Relay, Sender, Worker};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
 
 use crate::banner::{self, Tour};
 use crate::data::{self, Announced};
 use crate::descriptors;
+use crate::handover::{Asked, LAST_CALL, Successor};
 use crate::health::Health;
+use crate::inherited::Inherited;
 use crate::jwks;
 use crate::kind::Kind;
-use crate::life::{LAST_WAIT, Parts, Signals};
+use crate::life::{Ended, LAST_WAIT, Parts, Signals};
 use crate::log;
+use crate::passed::{Began, Held};
 use crate::ports::{self, Ports};
 use crate::reload::{Current, Given, Reload, Source, Users};
 use crate::secrets;
@@ -53,29 +57,67 @@ impl Role {
 }
 
 /// Serves until a signal, with the settings that `source` reads, now and at each reload. `accept_loss` is passed to
-/// [`Stores::open_embedded`]. Fails if it could not start, or could not go on.
+/// [`Stores::open_embedded`]. Fails if it could not start, or could not go on. At a hand-over this process goes on as
+/// another program.
 pub(crate) fn run(role: Role, source: Source, accept_loss: bool) -> anyhow::Result<()> {
+    let inherited = Inherited::take()?;
     let settings = source()?;
     let filter = log::begin(&settings.log, settings.log_format)?;
     let given = Given { current: Current::new(settings.clone()), source, filter };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(role, settings, given, accept_loss));
+    let successor = Successor::of(role == Role::FEEDGATE);
+    let served = runtime.block_on(serve(role, settings, given, inherited, &successor, accept_loss));
+    // Threads that still run end with the program.
+    if let Ok(Some(leaving)) = &served {
+        return Err(successor.execute(&leaving.held, leaving.began));
+    }
     runtime.shutdown_timeout(LAST_WAIT);
-    served
+    served.map(drop)
 }
 
-async fn serve(role: Role, settings: Settings, given: Given, accept_loss: bool) -> anyhow::Result<()> {
+/// What is kept until another program is executed.
+struct Leaving {
+    held: Vec<Held>,
+    began: Began,
+    /// Clients find the ports at the same place meanwhile.
+    _announced: Option<Announced>,
+}
+
+/// Serves until the process is to end, or gives what another program takes over.
+async fn serve(
+    role: Role,
+    settings: Settings,
+    given: Given,
+    inherited: Inherited,
+    successor: &Successor,
+    accept_loss: bool,
+) -> anyhow::Result<Option<Leaving>> {
     let mut signals = Signals::new()?;
+    let mut asked = Asked::new()?;
+    let handed_over = inherited.handed_over;
     // One that comes during the start is carried out after it.
     let hang_up = signal(SignalKind::hangup())?;
     let started = tokio::select! {
-        started = start(role, settings, given, hang_up, accept_loss) => started?,
-        () = signals.next() => return Ok(()),
+        started = start(role, settings, given, hang_up, inherited, accept_loss) => started?,
+        () = signals.next() => return Ok(None),
     };
+    if let Some(began) = handed_over {
+        began.tell();
+    }
     show(&started.banner);
-    let stopped = started.parts.run_until(signals, started.stores.close()).await;
-    drop(started.announced);
-    stopped
+    let Started { parts, stores, announced, gateway, held, .. } = started;
+    let leaves = async {
+        asked.next(successor).await;
+        if let Some(gateway) = gateway {
+            gateway.last_call();
+            sleep(LAST_CALL).await;
+        }
+    };
+    let ended = parts.run_until(signals, leaves, held, stores.close()).await?;
+    Ok(match ended {
+        Ended::Stopped => None,
+        Ended::HandsOver { held, began } => Some(Leaving { held, began, _announced: announced }),
+    })
 }
 
 /// A process whose parts run.
@@ -83,6 +125,8 @@ struct Started {
     parts: Parts,
     stores: Stores,
     announced: Option<Announced>,
+    gateway: Option<Gateway>,
+    held: Vec<Held>,
     banner: String,
 }
 
@@ -101,6 +145,7 @@ async fn start(
     mut settings: Settings,
     given: Given,
     hang_up: Signal,
+    inherited: Inherited,
     accept_loss: bool,
 ) -> anyhow::Result<Started> {
     let kind = settings.kind().map_err(|problems| anyhow!(problems.join("\n")))?;
@@ -109,12 +154,12 @@ async fn start(
     let descriptors = descriptors::raise();
     if !role.gateway {
         #[cfg_attr(not(feature = "otlp"), expect(unused_mut, reason = "a part more with traces"))]
-        let mut started = start_worker(role, &settings, given, hang_up).await?;
+        let mut started = start_worker(role, &settings, given, hang_up, inherited).await?;
         #[cfg(feature = "otlp")]
         crate::otlp::add(&mut started.parts, traces);
         return Ok(started);
     }
-    let ports = Ports::bind(&settings)?;
+    let ports = Ports::bind(&settings, inherited)?;
     let tls_files = settings.tls.files().map(tls::Files::open).transpose()?;
     let admin_tls_files = settings.admin_tls.files().map(tls::Files::open).transpose()?;
     let gateway_settings = descriptors::fit(descriptors, ports.listeners.len(), settings.gateway.clone())?;
@@ -194,12 +239,20 @@ async fn start(
         let serving = feedgate_gateway::serve(gateway.clone(), listener, surface, tls, parts.stop().cancelled_owned());
         parts.add(async move { serving.await.context("the gateway") });
     }
-    Ok(Started { parts, stores, announced: Some(announced), banner })
+    Ok(Started { parts, stores, announced: Some(announced), gateway: Some(gateway), held: ports.held, banner })
 }
 
 /// Starts a worker alone: it keeps nothing, and needs a port only for its health.
-async fn start_worker(role: Role, settings: &Settings, given: Given, hang_up: Signal) -> anyhow::Result<Started> {
-    let listener = ports::bind("health-listen", settings.health_listen)?;
+async fn start_worker(
+    role: Role,
+    settings: &Settings,
+    given: Given,
+    hang_up: Signal,
+    inherited: Inherited,
+) -> anyhow::Result<Started> {
+    let (setting, address) = ("health_listen", settings.health_listen);
+    let listener = ports::open(&[(setting, address)], inherited)?.remove(0);
+    let held = vec![Held::of(setting, &listener)?];
     let mut stores = open(settings, false).await?;
     let banner = banner::text(role.name, &[("Health", format!("http://{}/readyz", listener.local_addr()?))], None);
     let webhook = webhook(settings, || secrets::webhook_keys(&settings.secrets_dir()))?;
@@ -210,7 +263,7 @@ async fn start_worker(role: Role, settings: &Settings, given: Given, hang_up: Si
     parts.add(health.serve(listener, parts.stop()));
     let users = Users { secrets: settings.secrets_dir(), feeds, gateway: None, webhook };
     parts.add(Reload::new(given, users)?.at_each(hang_up, parts.stop()));
-    Ok(Started { parts, stores, announced: None, banner })
+    Ok(Started { parts, stores, announced: None, gateway: None, held, banner })
 }
 
 /// The feeds. The Archive gives the named ones their numbers, the same to every node, and tells users of what happens by

@@ -17,6 +17,7 @@ use axum::Router;
 use feedgate_common::trace;
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
@@ -24,7 +25,7 @@ use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
 use super::Ports;
@@ -43,6 +44,9 @@ use crate::net::tls::Tls;
 
 /// The time for the head of a request on a connection that was accepted during the drain.
 const LATE: Duration = Duration::from_secs(1);
+
+/// How long a connection that was accepted before a hand-over has for a request that is on its way.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
 /// The most bytes of the head of a request, and of a body that is buffered.
 const HEAD_MAX: usize = 16 * 1024;
@@ -65,11 +69,18 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts connections for ever. It may be dropped at any time; connections that were admitted go on.
+    /// Accepts connections for ever, but for the drain before a hand-over. It may be dropped at any time; connections
+    /// that were admitted go on.
     pub(crate) async fn accept_all(&self, arrivals: &mut Arrivals) {
         self.ports.node.begun.cancelled().await;
+        let closed = self.ports.until_closed();
+        tokio::pin!(closed);
         loop {
-            let (stream, peer) = arrivals.next().await;
+            let (stream, peer) = tokio::select! {
+                biased;
+                () = &mut closed => std::future::pending().await,
+                arrived = arrivals.next() => arrived,
+            };
             self.receive(stream, peer.ip()).await;
         }
     }
@@ -112,9 +123,8 @@ impl Acceptor {
         // This fails only if the peer has gone already, which the first read will tell.
         let _ = stream.set_nodelay(true);
         let (guest, stopping) = (admission.guest.clone(), self.ports.stopping.clone());
-        let late = stopping.is_cancelled();
         let connect_within = Duration::from_secs(self.ports.node.settings.now().connect_within_secs.into());
-        let within = if late { LATE } else { connect_within };
+        let within = if stopping.is_cancelled() { LATE } else { connect_within };
         let named = tokio::select! {
             named = timeout(within, self.named(&mut stream, peer)) => named??,
             () = guest.asked_to_leave() => return Ok(()),
@@ -132,6 +142,9 @@ impl Acceptor {
             stream = timeout(within, self.encrypt(stream)) => stream??,
             () = guest.asked_to_leave() => return Ok(()),
         };
+        // What is accepted before the drain may get here during it.
+        let late = stopping.is_cancelled();
+        let within = if late { LATE } else { within };
         let (hand_over, mut handed_over) = mpsc::channel(1);
         let mut connection = http1::Builder::new()
             .keep_alive(!late)
@@ -145,6 +158,13 @@ impl Acceptor {
                 self.service(peer, named, &admission, hand_over),
             )
             .with_upgrades();
+        let ending = async {
+            stopping.cancelled().await;
+            if self.ports.last_call.is_cancelled() {
+                sleep(ON_ITS_WAY).await;
+            }
+        };
+        tokio::pin!(ending);
         let mut is_ending = false;
         loop {
             tokio::select! {
@@ -164,7 +184,7 @@ impl Acceptor {
                     is_ending = true;
                 }
                 // A connection that is accepted after that still gets the answer to one request.
-                () = stopping.cancelled(), if !late && !is_ending => {
+                () = &mut ending, if !late && !is_ending => {
                     std::pin::Pin::new(&mut connection).graceful_shutdown();
                     is_ending = true;
                 }
@@ -206,7 +226,7 @@ impl Acceptor {
         let (api, ports) = (TowerToHyperService::new(self.router.clone()), self.ports.clone());
         let (guest, surface) = (admission.guest.clone(), self.surface);
         service_fn(move |mut request: Request<Incoming>| {
-            let asking = guest.asks();
+            let asking = (guest.asks(), ports.asked.token());
             let client =
                 if named.0.is_some() { named } else { ports.proxies.load().client_of(peer, request.headers()) };
             request.extensions_mut().insert(client);
@@ -214,6 +234,7 @@ impl Acceptor {
             let asked_ms = ports.node.uptime.elapsed_ms();
             let door = Door { asked_ms, ports: ports.clone(), surface, client, guest: guest.clone() };
             let (api, hand_over) = (api.clone(), hand_over.clone());
+            let last_call = ports.last_call.clone();
             let id = RequestId::of(request.headers());
             let span = id.span();
             if trace::is_on() {
@@ -228,6 +249,9 @@ impl Acceptor {
                 } else {
                     let mut answer = api.call(request).await?;
                     id.mark(answer.headers_mut());
+                    if last_call.is_cancelled() {
+                        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    }
                     stream::hand_over(door, answer, &hand_over).await
                 };
                 drop(asking);

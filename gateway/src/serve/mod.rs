@@ -2,6 +2,9 @@
 //!
 //! A shutdown goes in this order: `/readyz` and every new WebSocket get 503; every session is closed with 3001, spread
 //! over `drain_ms` so that not all of them return in one instant; positions are saved; the lease is given back.
+//!
+//! When another process will go on with the ports, nothing is accepted during the drain, so it is short: requests that
+//! have come are answered, and sessions are closed within [`SPREAD`].
 
 mod accept;
 mod door;
@@ -44,6 +47,12 @@ use accept::Acceptor;
 /// The most time that sessions may take to end after the drain has told all of them.
 const GOODBYE: Duration = Duration::from_secs(5);
 
+/// The most time over which sessions are closed while nothing is accepted.
+const SPREAD: Duration = Duration::from_millis(250);
+
+/// The most time that connections without a request may take to end while nothing is accepted. They are cut then.
+const LINGER: Duration = Duration::from_millis(250);
+
 /// How many bytes of a connection the kernel may hold that are written and not sent (it doubles this number). Without a
 /// bound they grow to megabytes for a peer that reads slowly or not at all, and nothing counts them.
 const SEND_BUFFER: usize = 128 * 1024;
@@ -65,6 +74,10 @@ pub(crate) struct Ports {
     pub(crate) tasks: TaskTracker,
     /// Cancelled when the drain begins.
     pub(crate) stopping: CancellationToken,
+    /// Cancelled some time before the drain, if another process will go on with the ports.
+    pub(crate) last_call: CancellationToken,
+    /// The requests that have come and have no answer yet.
+    pub(crate) asked: TaskTracker,
     /// How many ports are served.
     served: AtomicUsize,
 }
@@ -80,8 +93,10 @@ impl Ports {
         let proxies = ArcSwap::from_pointee(node.settings.now().proxies().expect("the settings were checked"));
         let shares = Shares::new(node.settings.now().shares());
         let refusals = Refusals::of("a request for a session");
-        let served = AtomicUsize::new(0);
-        Arc::new(Self { node, api, connections, proxies, shares, refusals, tasks, stopping, served })
+        let (last_call, asked, served) = (CancellationToken::new(), TaskTracker::new(), AtomicUsize::new(0));
+        let parts =
+            Self { node, api, connections, proxies, shares, refusals, tasks, stopping, last_call, asked, served };
+        Arc::new(parts)
     }
 
     /// From now on these limits and trusted proxies hold for connections that come, and these limits and times for
@@ -135,10 +150,25 @@ impl Ports {
     async fn drain(&self) {
         self.stopping.cancel();
         let spread = Duration::from_millis(self.node.settings.now().drain_ms.into());
+        let hands_over = self.last_call.is_cancelled();
+        let (spread, goodbye) = if hands_over { (spread.min(SPREAD), LINGER) } else { (spread, GOODBYE) };
         paced(&self.node.local.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
         self.tasks.close();
-        if timeout(GOODBYE, self.tasks.wait()).await.is_err() {
+        self.asked.close();
+        if hands_over && timeout(GOODBYE, self.asked.wait()).await.is_err() {
+            tracing::warn!(left = self.asked.len(), "requests were not answered in time");
+        }
+        // A connection that is cut had no request, or is a session that was told to end.
+        if timeout(goodbye, self.tasks.wait()).await.is_err() && !hands_over {
             tracing::warn!(left = self.tasks.len(), "connections did not end in time");
+        }
+    }
+
+    /// Waits until nothing more is to be accepted.
+    async fn until_closed(&self) {
+        self.stopping.cancelled().await;
+        if !self.last_call.is_cancelled() {
+            std::future::pending().await
         }
     }
 

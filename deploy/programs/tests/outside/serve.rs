@@ -3,13 +3,14 @@
 use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::server::{Running, Server, directory, feedgate, ok, refused, run};
+use crate::server::{Running, Server, directory, feedgate, ok, program, refusal, refused, run};
 
 /// Runs a line as a person would who pastes it into a shell.
 fn paste(directory: &Path, line: &str) -> Command {
@@ -187,6 +188,57 @@ fn a_busy_port_and_a_directory_in_use_are_named_with_what_to_do() {
     std::fs::write(here.join("file"), "").unwrap();
     let (code, stderr) = refused(&here, &["--listen", "127.0.0.1:0", "--data", "file/data"]);
     assert!(code == 1 && stderr.contains("file/data cannot be used"), "{stderr}");
+}
+
+/// A server that is given `what` as descriptor 3, with these variables beside its own id.
+fn given(here: &Path, what: impl Into<OwnedFd>, variables: &str, listen: &str) -> Command {
+    let mut shell = program("sh", here);
+    let line = format!("exec 3<&0 0</dev/null; LISTEN_PID=$$ {variables} exec \"$@\"");
+    shell.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_feedgate"), "--listen", listen]).stdin(Stdio::from(what.into()));
+    shell
+}
+
+#[test]
+fn a_socket_that_was_given_is_served_in_place_of_a_bind_and_keeps_those_who_came_before() {
+    let (_kept, here) = directory();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap().to_string();
+    let mut early = TcpStream::connect(&address).unwrap();
+    early.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let command = given(&here, port, "LISTEN_FDS=1 LISTEN_FDNAMES=feedgate.socket", &address);
+    let server = Server::of(Running::start(command));
+    assert_eq!(server.place("HTTP API"), format!("http://{address}/v1"));
+    let mut answer = String::new();
+    early.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    ok(&here, &["follow", "bob", "ann"]);
+    assert!(server.stop().0.success());
+    assert!(TcpStream::connect(&address).is_err(), "it was held by the server alone");
+}
+
+#[test]
+fn what_was_given_and_is_not_what_is_served_stops_the_start() {
+    let (_kept, here) = directory();
+    let port = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = |port: &TcpListener| port.local_addr().unwrap().to_string();
+    let says = |command: &mut Command, what: &str| {
+        let (code, stderr) = refusal(command);
+        assert!(code == 1 && stderr.contains(what), "{stderr}");
+    };
+    let (one, other) = (port(), port());
+    let fits_none = format!("at {} was given (LISTEN_FDS) and fits no setting: listen is {}", own(&one), own(&other));
+    says(&mut given(&here, one, "LISTEN_FDS=1", &own(&other)), &fits_none);
+    let one = port();
+    let at = own(&one);
+    says(&mut given(&here, one, "LISTEN_FDS=1 LISTEN_FDNAMES=admin_listen", &at), "the socket admin_listen at");
+    says(&mut given(&here, port(), "LISTEN_FDS=some", "127.0.0.1:0"), "LISTEN_FDS is how many");
+    says(&mut given(&here, port(), "LISTEN_FDS=1 LISTEN_FDNAMES=a:b", "127.0.0.1:0"), "LISTEN_FDNAMES has 2 names");
+    says(&mut given(&here, port(), "LISTEN_FDS=2", "127.0.0.1:0"), "descriptor 4 (unknown) is no listener");
+    let file = std::fs::File::open("/dev/null").unwrap();
+    says(&mut given(&here, file, "LISTEN_FDS=1", "127.0.0.1:0"), "descriptor 3 (unknown) is no listener");
+    let port = port();
+    let connection = TcpStream::connect(port.local_addr().unwrap()).unwrap();
+    says(&mut given(&here, connection, "LISTEN_FDS=1", "127.0.0.1:0"), "it does not listen");
 }
 
 #[test]
