@@ -1,7 +1,7 @@
 //! Opens an Archive from a URL: checks the server, makes the tables, and reads how the store is laid out.
 //!
 //! ```text
-//!   URL ─▶ connect ─▶ server ≥ 14, commits are durable ─▶ migrate under a lock ─▶ layout ─▶ pool
+//!   URL ─▶ connect ─▶ server ≥ 14, commits are durable, sessions keep settings ─▶ migrate under a lock ─▶ layout ─▶ pool
 //! ```
 
 use std::borrow::Cow;
@@ -45,6 +45,10 @@ const SESSION: [(&str, &str); 9] = [
     ("lock_timeout", "4s"),
     ("idle_in_transaction_session_timeout", "10s"),
 ];
+
+/// What to do about a connection that does not keep these settings.
+pub(crate) const NO_POOLER: &str =
+    "archive_url must name PostgreSQL itself; a pooler such as PgBouncer does not pass the settings of a session on";
 
 /// The migrations in order. A file never changes once it is released.
 const MIGRATIONS: [(i64, &str, &str); 20] = [
@@ -105,8 +109,12 @@ pub(crate) async fn open(url: &str, tls: &StoreTls, options: Options) -> Result<
 /// Checks the server, and brings its tables to this version. Answers the store's number of buckets.
 async fn prepare(connect: &PgConnectOptions, buckets: u16) -> Result<u16> {
     let starting = async {
-        let mut connection = connect.connect().await.map_err(|error| pool::unreachable(connect, error))?;
-        check(&mut connection).await.map(|()| connection)
+        let reached = |reached: sqlx::Result<PgConnection>| reached.map_err(|error| pool::unreachable(connect, error));
+        let mut session = reached(connect.clone().options(SESSION).connect().await)?;
+        check(&mut session).await?;
+        _ = session.close().await;
+        // A migration may take longer than a statement of a session.
+        reached(connect.connect().await)
     };
     let mut connection = timeout(START, starting).await.unwrap_or_else(|_| too_late(START))?;
     let migrating = async {
@@ -163,19 +171,20 @@ pub(crate) fn by_tls(options: PgConnectOptions, tls: &StoreTls) -> PgConnectOpti
     options
 }
 
-/// Fails if the server is too old, or may forget what it has accepted.
+/// Fails if the server is too old, may forget what it has accepted, or does not keep the settings of a session.
 async fn check(connection: &mut PgConnection) -> Result<()> {
     const SETTINGS: &str = "SELECT current_setting('server_version_num')::integer, current_setting('server_version'),
         current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
-        pg_is_in_recovery()";
+        pg_is_in_recovery(), current_setting('statement_timeout')";
     let read = sqlx::query_as(SETTINGS).fetch_one(connection).await.map_err(fault::store_error)?;
-    let (number, version, synchronous_commit, fsync, full_page_writes, standby): (
+    let (number, version, synchronous_commit, fsync, full_page_writes, standby, statement_timeout): (
         i32,
         String,
         String,
         String,
         String,
         bool,
+        String,
     ) = read;
     if number / 10_000 < OLDEST {
         return Err(StoreError::misconfigured(format_args!(
@@ -184,6 +193,9 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
     }
     if standby {
         return Err(StoreError::misconfigured("archive_url must name the primary; this server is a standby"));
+    }
+    if !SESSION.contains(&("statement_timeout", &statement_timeout)) {
+        return Err(StoreError::misconfigured(format_args!("statement_timeout is {statement_timeout}: {NO_POOLER}")));
     }
     if synchronous_commit == "off" {
         return Err(StoreError::misconfigured(

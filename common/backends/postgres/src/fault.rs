@@ -11,6 +11,8 @@ use feedgate_common::StoreError;
 use sqlx::Error;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
+use crate::connect::NO_POOLER;
+
 /// The SQLSTATE by which the server says that its disk is full.
 const DISK_FULL: &str = "53100";
 
@@ -71,6 +73,8 @@ pub(crate) fn store_error(error: Error) -> StoreError {
 fn refused(error: &PgDatabaseError) -> StoreError {
     let (sorted, help): (fn(String) -> StoreError, _) = match error.code() {
         "28P01" | "28000" => (StoreError::misconfigured, "check user and password in archive_url, and pg_hba.conf"),
+        // PostgreSQL takes every setting that is sent to it.
+        "08P01" if error.message().contains("startup parameter") => (StoreError::misconfigured, NO_POOLER),
         "3D000" => (StoreError::misconfigured, "create the database, or name another in archive_url"),
         "25006" => (StoreError::misconfigured, "archive_url must name the primary; this server only reads"),
         "42501" => (StoreError::misconfigured, "the user in archive_url must own the tables"),

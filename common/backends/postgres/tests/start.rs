@@ -5,12 +5,16 @@
 mod server;
 
 use std::error::Error;
+use std::net::TcpStream;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::{fs, io};
+use std::time::Duration;
+use std::{fs, io, thread};
 
 use feedgate_common::StoreError;
 use feedgate_common::archive::{ArchiveCounts, Names, Status};
-use feedgate_engines::Postgres;
+use feedgate_engines::{Postgres, free_port};
 use feedgate_postgres::{Options, PostgresArchive};
 use server::{execute, open, server, user};
 
@@ -99,4 +103,58 @@ async fn what_is_wrong_with_a_url_or_its_server_is_said_and_what_would_be_right(
     assert!(why.contains("password") && why.contains("archive_url"), "{why}");
     let why = failure(&format!("postgres://guest:right@{address}/there")).await.to_string();
     assert!(why.contains("permission denied"), "{why}");
+}
+
+/// PgBouncer takes no settings of a session, or drops them if it is told to. Without them a statement could run for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_is_refused_with_what_would_be_right() {
+    server().database("pooled");
+    for (more, says) in [
+        ("", "unsupported startup parameter"),
+        ("ignore_startup_parameters = options, extra_float_digits", "statement_timeout is 0"),
+        ("ignore_startup_parameters = options, extra_float_digits\npool_mode = transaction", "statement_timeout is 0"),
+    ] {
+        let pooler = Pooler::start("pooled", more);
+        let why = refusal(&format!("postgres://feedgate@127.0.0.1:{}/pooled", pooler.port)).await;
+        assert!(why.contains(says) && why.contains("archive_url must name PostgreSQL itself"), "{why}");
+    }
+}
+
+/// A PgBouncer before the shared server.
+struct Pooler {
+    port: u16,
+    child: Child,
+    _directory: tempfile::TempDir,
+}
+
+impl Pooler {
+    /// Starts one for this database, with more settings, and waits until it accepts connections.
+    fn start(database: &str, more: &str) -> Self {
+        let (directory, port, behind) = (tempfile::tempdir().unwrap(), free_port(), server().port());
+        let settings = format!(
+            "[databases]\n{database} = host=127.0.0.1 port={behind} user=feedgate\n[pgbouncer]\nauth_type = any\n\
+             listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n{more}\n"
+        );
+        let path = directory.path().join("pgbouncer.ini");
+        fs::write(&path, settings).unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new("pgbouncer");
+        // It does not run as root.
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.args(["-u", "nobody"]);
+        }
+        let mut child = command.arg(path).stderr(Stdio::null()).spawn().expect("pgbouncer");
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert_eq!(child.try_wait().unwrap(), None, "pgbouncer has ended");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Self { port, child, _directory: directory }
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
 }
