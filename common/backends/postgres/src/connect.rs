@@ -16,7 +16,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions, Connection, SqlSafeStr};
 use tokio::time::timeout;
 
-use crate::fault;
+use crate::fault::{self, NO_POOLER};
 use crate::pool::{self, Pool};
 
 /// The oldest version of PostgreSQL that is accepted.
@@ -45,10 +45,6 @@ const SESSION: [(&str, &str); 9] = [
     ("lock_timeout", "4s"),
     ("idle_in_transaction_session_timeout", "10s"),
 ];
-
-/// What to do about a connection that does not keep these settings.
-pub(crate) const NO_POOLER: &str =
-    "archive_url must name PostgreSQL itself; a pooler such as PgBouncer does not pass the settings of a session on";
 
 /// The migrations in order. A file never changes once it is released.
 const MIGRATIONS: [(i64, &str, &str); 20] = [

@@ -11,10 +11,12 @@ use feedgate_common::StoreError;
 use sqlx::Error;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-use crate::connect::NO_POOLER;
-
 /// The SQLSTATE by which the server says that its disk is full.
 const DISK_FULL: &str = "53100";
+
+/// What to do about a connection that does not keep the settings of its session.
+pub(crate) const NO_POOLER: &str =
+    "archive_url must name PostgreSQL itself; a pooler such as PgBouncer does not pass the settings of a session on";
 
 /// The error for stored values that this program cannot have written.
 pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
