@@ -86,13 +86,34 @@ const ASSETS: &[Asset] = &[
 
 /// A file of `examples/`, which has the same path below `/console/products/`.
 macro_rules! example {
-    ($file:literal, $kind:expr) => {
+    ($file:expr, $kind:expr) => {
         (concat!("/console/products/", $file), $kind, include_str!(concat!("../../examples/", $file)))
     };
 }
 
-/// The pages of the products. A page asks its backend through `shared/backend.js`; here that is a file of the console.
-const PRODUCTS: &[Asset] = &[
+/// The files of the product of this name.
+macro_rules! product {
+    ($name:literal) => {
+        [
+            (
+                concat!("/console/products/", $name, "/"),
+                HTML,
+                include_str!(concat!("../../examples/", $name, "/index.html")),
+            ),
+            example!(concat!($name, "/app.js"), JS),
+            example!(concat!($name, "/feedgate.toml"), TEXT),
+            example!(concat!($name, "/", $name, ".css"), CSS),
+            example!(concat!($name, "/world.js"), JS),
+        ]
+    };
+}
+
+const PRODUCTS: &[[Asset; 5]] =
+    &[product!("weibo"), product!("moments"), product!("notifications"), product!("headlines")];
+
+/// What the pages of the products share. A page asks its backend through `shared/backend.js`; here that is a file of the
+/// console.
+const SHARED: &[Asset] = &[
     ("/console/products/frame.css", CSS, include_str!("../console/frame.css")),
     ("/console/products/shared/backend.js", JS, include_str!("../console/product-backend.js")),
     ("/console/products/centrifuge.js", JS, SDK),
@@ -104,33 +125,18 @@ const PRODUCTS: &[Asset] = &[
     example!("shared/random.js", JS),
     example!("shared/reader.js", JS),
     example!("shared/world.js", JS),
-    ("/console/products/weibo/", HTML, include_str!("../../examples/weibo/index.html")),
-    example!("weibo/app.js", JS),
-    example!("weibo/feedgate.toml", TEXT),
-    example!("weibo/weibo.css", CSS),
-    example!("weibo/world.js", JS),
-    ("/console/products/moments/", HTML, include_str!("../../examples/moments/index.html")),
-    example!("moments/app.js", JS),
-    example!("moments/feedgate.toml", TEXT),
-    example!("moments/moments.css", CSS),
-    example!("moments/world.js", JS),
-    ("/console/products/notifications/", HTML, include_str!("../../examples/notifications/index.html")),
-    example!("notifications/app.js", JS),
-    example!("notifications/feedgate.toml", TEXT),
-    example!("notifications/notifications.css", CSS),
-    example!("notifications/world.js", JS),
-    ("/console/products/headlines/", HTML, include_str!("../../examples/headlines/index.html")),
-    example!("headlines/app.js", JS),
-    example!("headlines/feedgate.toml", TEXT),
-    example!("headlines/headlines.css", CSS),
-    example!("headlines/world.js", JS),
     example!("ranker/rank.js", JS),
 ];
+
+/// All files of the products.
+fn products() -> impl Iterator<Item = &'static Asset> {
+    SHARED.iter().chain(PRODUCTS.as_flattened())
+}
 
 /// The pages and their files as a router, to be merged with the API on a port that offers everything.
 pub(crate) fn router() -> Router {
     let console = ASSETS.iter().map(|asset| (asset, POLICY));
-    let products = PRODUCTS.iter().map(|asset| (asset, PRODUCT_POLICY));
+    let products = products().map(|asset| (asset, PRODUCT_POLICY));
     console.chain(products).fold(Router::new(), |router, ((path, kind, text), policy)| {
         router.route(path, get(async || file(kind, policy, text)))
     })
@@ -145,15 +151,15 @@ mod tests {
     use super::*;
 
     /// The bytes of some files.
-    fn bytes(assets: &[Asset]) -> usize {
-        assets.iter().map(|(_, _, text)| text.len()).sum()
+    fn bytes<'a>(assets: impl IntoIterator<Item = &'a Asset>) -> usize {
+        assets.into_iter().map(|(_, _, text)| text.len()).sum()
     }
 
     #[test]
     fn the_console_has_fewer_than_172_kilobytes_and_the_products_add_fewer_than_110() {
         let console = bytes(ASSETS);
         assert!(console < 172_000, "{console}");
-        let products = bytes(PRODUCTS) - SDK.len() - REDUCER.len();
+        let products = bytes(products()) - SDK.len() - REDUCER.len();
         assert!(products < 110_000, "{products}");
     }
 
@@ -172,7 +178,7 @@ mod tests {
     }
 
     fn all() -> impl Iterator<Item = &'static Asset> {
-        ASSETS.iter().chain(PRODUCTS)
+        ASSETS.iter().chain(products())
     }
 
     /// Whether a link of a file leads to a file of this program.

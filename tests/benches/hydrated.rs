@@ -53,9 +53,7 @@ struct Options {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let build: &[&str] =
-        if options.cluster { &["--bins", "--features", "cluster"] } else { &["--package", "feedgate"] };
-    load::run_with(build, options.binaries.clone(), async |binaries| {
+    load::run_with(Installation::programs(options.cluster), options.binaries.clone(), async |binaries| {
         let home = Home::make(binaries)?;
         measure(&options, &Installation::start(&home, options.cluster).await?).await
     })

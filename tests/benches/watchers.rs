@@ -78,9 +78,9 @@ struct Options {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let build: &[&str] =
-        if options.cluster { &["--bins", "--features", "cluster"] } else { &["--package", "feedgate"] };
-    load::run_with(build, options.binaries.clone(), async |binaries| measure(options, binaries).await)
+    load::run_with(Installation::programs(options.cluster), options.binaries.clone(), async |binaries| {
+        measure(options, binaries).await
+    })
 }
 
 async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {

@@ -122,11 +122,11 @@ impl Parts {
             ended = self.run(signals.next()) => ended.map(|()| false),
             () = leaves => {
                 tracing::info!("handing over");
+                self.stop.cancel();
                 Ok(true)
             }
         };
         let (began, failed) = (Began::now(), ended.as_ref().err().map(crate::told));
-        self.stop.cancel();
         let drain = async {
             if let Ok(true) = ended {
                 self.drain_soon().await;

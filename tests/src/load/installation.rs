@@ -1,5 +1,6 @@
 //! What a benchmark measures: one process on embedded storage, or the smallest cluster over its three engines.
 
+use super::server::PROGRAM;
 use super::{Engines, Home, Server};
 
 /// The running programs. Fields are dropped in this order: processes before what they use.
@@ -11,6 +12,11 @@ pub struct Installation {
 }
 
 impl Installation {
+    /// The arguments of `cargo build` that make its programs, for [`run_with`](super::run_with).
+    pub fn programs(cluster: bool) -> &'static [&'static str] {
+        if cluster { &["--bins", "--features", "cluster"] } else { PROGRAM }
+    }
+
     /// Starts `feedgate` in this home; with `cluster` a gateway and a worker over PostgreSQL, Redis and NATS.
     pub async fn start(home: &Home, cluster: bool) -> anyhow::Result<Self> {
         if !cluster {

@@ -39,10 +39,13 @@ pub fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
     Ok(target.to_owned())
 }
 
+/// The arguments of `cargo build` that make the one process.
+pub(super) const PROGRAM: &[&str] = &["--package", "feedgate"];
+
 /// Runs a benchmark on this thread with the release binaries in `brought`, or else with those of the package `feedgate`,
 /// which are built first. `measure` gets the directory of the binaries.
 pub fn run(brought: Option<PathBuf>, measure: impl AsyncFnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    run_with(&["--package", "feedgate"], brought, measure)
+    run_with(PROGRAM, brought, measure)
 }
 
 /// Runs a benchmark as [`run`] does; what is not brought is built with these arguments of `cargo build`.

@@ -105,12 +105,11 @@ pub(crate) async fn open(url: &str, tls: &StoreTls, options: Options) -> Result<
 /// Checks the server, and brings its tables to this version. Answers the store's number of buckets.
 async fn prepare(connect: &PgConnectOptions, buckets: u16) -> Result<u16> {
     let starting = async {
-        let reached = |reached: sqlx::Result<PgConnection>| reached.map_err(|error| pool::unreachable(connect, error));
-        let mut session = reached(connect.clone().options(SESSION).connect().await)?;
+        let mut session = reach(&connect.clone().options(SESSION)).await?;
         check(&mut session).await?;
         _ = session.close().await;
         // A migration may take longer than a statement of a session.
-        reached(connect.connect().await)
+        reach(connect).await
     };
     let mut connection = timeout(START, starting).await.unwrap_or_else(|_| too_late(START))?;
     let migrating = async {
@@ -120,6 +119,10 @@ async fn prepare(connect: &PgConnectOptions, buckets: u16) -> Result<u16> {
     let kept = timeout(MIGRATION, migrating).await.unwrap_or_else(|_| too_late(MIGRATION))?;
     _ = connection.close().await;
     Ok(kept)
+}
+
+async fn reach(options: &PgConnectOptions) -> Result<PgConnection> {
+    options.connect().await.map_err(|error| pool::unreachable(options, error))
 }
 
 fn too_late<T>(waited: Duration) -> Result<T> {

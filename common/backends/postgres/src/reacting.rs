@@ -122,9 +122,8 @@ async fn all(
     asked: &[&Asked],
     settings: Settings,
 ) -> sqlx::Result<Vec<Notified<Outcome>>> {
-    if let [first, others @ ..] = asked
-        && asked.iter().all(|call| call.telling.is_none())
-        && others.iter().all(|call| call.on == first.on)
+    if let Some(first) = asked.first()
+        && asked.iter().all(|call| call.telling.is_none() && call.on == first.on)
     {
         let mut done = reactions::change(connection, &reactions_of(asked), first.on).await?.into_iter();
         let of_call = |call: &&Asked| done.by_ref().take(call.reactions.len()).collect();

@@ -5,16 +5,15 @@
 mod server;
 
 use std::error::Error;
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
-use std::{fs, io, thread};
+use std::{fs, io};
 
 use feedgate_common::StoreError;
 use feedgate_common::archive::{ArchiveCounts, Names, Status};
-use feedgate_engines::{Postgres, free_port};
+use feedgate_engines::{PortTaken, Postgres, free_port, on_free_ports};
 use feedgate_postgres::{Options, PostgresArchive};
 use server::{execute, open, server, user};
 
@@ -114,7 +113,7 @@ async fn a_pooler_is_refused_with_what_would_be_right() {
         ("ignore_startup_parameters = options, extra_float_digits", "statement_timeout is 0"),
         ("ignore_startup_parameters = options, extra_float_digits\npool_mode = transaction", "statement_timeout is 0"),
     ] {
-        let pooler = Pooler::start("pooled", more);
+        let pooler = on_free_ports(|| Pooler::try_start("pooled", more));
         let why = refusal(&format!("postgres://feedgate@127.0.0.1:{}/pooled", pooler.port)).await;
         assert!(why.contains(says) && why.contains("archive_url must name PostgreSQL itself"), "{why}");
     }
@@ -124,12 +123,14 @@ async fn a_pooler_is_refused_with_what_would_be_right() {
 struct Pooler {
     port: u16,
     child: Child,
+    says: BufReader<ChildStderr>,
     _directory: tempfile::TempDir,
 }
 
 impl Pooler {
-    /// Starts one for this database, with more settings, and waits until it accepts connections.
-    fn start(database: &str, more: &str) -> Self {
+    /// Starts one for this database, with more settings, and waits until it accepts connections. If it ends before that,
+    /// its port may be taken.
+    fn try_start(database: &str, more: &str) -> Result<Self, PortTaken> {
         let (directory, port, behind) = (tempfile::tempdir().unwrap(), free_port(), server().port());
         let settings = format!(
             "[databases]\n{database} = host=127.0.0.1 port={behind} user=feedgate\n[pgbouncer]\nauth_type = any\n\
@@ -143,12 +144,15 @@ impl Pooler {
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             command.args(["-u", "nobody"]);
         }
-        let mut child = command.arg(path).stderr(Stdio::null()).spawn().expect("pgbouncer");
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert_eq!(child.try_wait().unwrap(), None, "pgbouncer has ended");
-            thread::sleep(Duration::from_millis(10));
+        let mut child = command.arg(path).stderr(Stdio::piped()).spawn().expect("pgbouncer");
+        let says = BufReader::new(child.stderr.take().unwrap());
+        let (mut pooler, mut log) = (Self { port, child, says, _directory: directory }, String::new());
+        while !log.contains("process up") {
+            if pooler.says.read_line(&mut log).unwrap() == 0 {
+                return Err(PortTaken { log });
+            }
         }
-        Self { port, child, _directory: directory }
+        Ok(pooler)
     }
 }
 
