@@ -130,6 +130,7 @@ async function loadFollowing() {
 }
 
 async function search(words) {
+  await entered; // The box is there before the reader is.
   const query = new URLSearchParams({ q: words });
   const [{ items }, { users }] = await Promise.all([reader.call("GET", `/v1/search/items?${query}`), reader.call("GET", `/v1/search/users?${query}`)]);
   found = { words, items, users };
@@ -176,4 +177,5 @@ at("search").addEventListener("submit", (event) => {
 });
 addEventListener("unhandledrejection", ({ reason }) => trouble(reason));
 
-enter(new URLSearchParams(location.search).get("as")).catch(trouble);
+const entered = enter(new URLSearchParams(location.search).get("as"));
+entered.catch(trouble);

@@ -88,6 +88,18 @@ test("weibo: the search finds people and posts, and who is followed is in the fe
   await post(page.getByRole("feed"), "环湖一圈").waitFor({ state: "detached" });
 });
 
+test("weibo: a search waits until the page knows who searches", async (t) => {
+  const { page } = await open(t, "weibo", { query: "?as=xia" });
+  let answer;
+  const answered = new Promise((resolve) => (answer = resolve));
+  await page.route("**/session?as=xia", (route) => answered.then(() => route.continue()));
+  await page.reload();
+  await page.getByRole("searchbox").fill("小明");
+  await page.getByRole("searchbox").press("Enter");
+  answer();
+  await page.getByText("Found for").waitFor();
+});
+
 test("what people write is text on each page, a name as well as a post", async (t) => {
   for (const [name, user, item] of [["weibo", "ming", "104"], ["moments", "hong", "208"], ["headlines", "news", "401"], ["notifications", "xia", null]]) {
     const product = await Product.start(t, name);

@@ -233,8 +233,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) async fn stop(self) {
+    /// From now on the worker takes no job. It ends by itself; [`Running::stop`] waits for that.
+    pub(crate) fn tell_to_stop(&self) {
         self.shutdown.cancel();
+    }
+
+    pub(crate) async fn stop(self) {
+        self.tell_to_stop();
         tokio::time::timeout(FOR_EVER, self.task).await.expect("a worker stops").unwrap();
     }
 }
