@@ -81,7 +81,7 @@ pub use graph::{Follow, Graph};
 pub use items::Items;
 pub use names::Names;
 pub use notifications::Notifications;
-pub use outboxes::{Author, Outbox, Outboxes, PullHead, Recipient};
+pub use outboxes::{Ahead, Author, Outbox, Outboxes, PullHead, Recipient};
 pub use own_posts::OwnPosts;
 pub use people::{Known, People, which_count};
 pub use pins::Pins;

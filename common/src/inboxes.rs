@@ -11,6 +11,7 @@
 //! - No implementation reads the Archive: what a step needs comes in as a value.
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 
 use crate::archive::Recipient;
 use crate::change::{DisplayKey, Entry, Op, Record};
@@ -333,6 +334,15 @@ pub trait Inboxes: Send + Sync + 'static {
     /// Takes a push step: appends the records to the inboxes and moves the progress, in one atomic step. Nothing is
     /// done if the progress is not the expected one, or if an inbox knows of later edges.
     async fn advance(&self, step: Advance) -> Result<Advanced>;
+
+    /// Takes push steps of one author, each in another bucket, at the same time. Each is atomic by itself, and is answered in
+    /// its place: one that fails takes nothing from the others.
+    ///
+    /// # Panics
+    /// A home may panic if the steps are of several authors.
+    async fn advance_all(&self, steps: Vec<Advance>) -> Vec<Result<Advanced>> {
+        join_all(steps.into_iter().map(|step| self.advance(step))).await
+    }
 
     /// Follow steps of one inbox, at least one, each of another author, at once: each acts or not by itself, as if they
     /// were taken one after another in this order, and is answered in its place. All of them answer that there is no

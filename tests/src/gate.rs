@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs,
-    Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
+    Ahead, Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates,
+    Epochs, Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
     Notifications, Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice, PushDevices,
     PushNotices, Rankings, Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights,
     Status, Transfer, Write, Writes, Written,
@@ -172,6 +172,10 @@ impl Outboxes for Gated<dyn Archive> {
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
         self.gate.wait().await;
         self.store.outbox(author, after, limit).await
+    }
+    async fn ahead(&self, author: UserNo, records: usize, recipients: usize) -> Result<Option<Ahead>> {
+        self.gate.wait().await;
+        self.store.ahead(author, records, recipients).await
     }
     async fn author(&self, author: UserNo) -> Result<Author> {
         self.gate.wait().await;
@@ -738,6 +742,10 @@ impl Inboxes for Gated<dyn Inboxes> {
     async fn advance(&self, step: Advance) -> Result<Advanced> {
         self.gate.wait().await;
         self.store.advance(step).await
+    }
+    async fn advance_all(&self, steps: Vec<Advance>) -> Vec<Result<Advanced>> {
+        self.gate.wait().await;
+        self.store.advance_all(steps).await
     }
     async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>> {
         self.gate.wait().await;

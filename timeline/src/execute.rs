@@ -16,7 +16,7 @@ use crate::Pulse;
 use crate::fanout::{FanOut, Left, Step};
 use crate::metrics::Metrics;
 
-/// Rounds of all buckets in one turn.
+/// Rounds of all buckets in one turn that begin where the inboxes stand.
 const ROUNDS: usize = 4;
 
 /// Steps of a bucket in one turn.
@@ -44,13 +44,16 @@ impl Executor {
         Self { fan_out, doorbell, pulse, metrics }
     }
 
-    /// Advances all buckets together towards the outbox head, [`ROUNDS`] rounds at most, and gives the last record that all
-    /// have passed. Gives `None` if each bucket must be advanced by itself. Cancelling loses nothing.
+    /// Advances all buckets together towards the outbox head, and gives the last record that all have passed: one round from
+    /// where events are finished, then [`ROUNDS`] rounds at most from where the inboxes stand. Gives `None` if each bucket must be advanced by itself. Cancelling loses nothing.
     pub(crate) async fn all_buckets(&self, turn: Option<&Turn>, author: UserNo) -> Result<Option<OutboxSeq>> {
         let mut passed = 0;
-        for _ in 0..ROUNDS {
+        for nth in 0..=ROUNDS {
             let began = trace::began();
-            let round = self.fan_out.advance_all(author).await?;
+            let round = match nth {
+                0 => self.fan_out.advance_unfinished(author).await?,
+                _ => self.fan_out.advance_all(author).await?,
+            };
             if let Some(head) = round.hot {
                 self.doorbell.hot(head).await;
             }
@@ -64,7 +67,9 @@ impl Executor {
                     return Ok(Some(head));
                 }
                 Left::AnotherRound(least) => {
-                    self.pulse.stepped();
+                    if least > passed {
+                        self.pulse.stepped();
+                    }
                     passed = least;
                 }
                 Left::BucketByBucket => return Ok(None),

@@ -19,6 +19,18 @@ pub struct Outbox {
     pub live: OutboxSeq,
 }
 
+/// What a worker needs to push what is new of an author, read in one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ahead {
+    /// Events are [finished](super::Events::finish) up to this record. So every bucket has passed it, unless the inboxes
+    /// have lost something since.
+    pub finished: OutboxSeq,
+    /// The records after it.
+    pub outbox: Outbox,
+    /// The followers in all buckets, in no order; none if no record after `finished` is pushed.
+    pub recipients: Vec<Recipient>,
+}
+
 /// What is known of an author.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Author {
@@ -65,6 +77,15 @@ pub struct PullHead {
 pub trait Outboxes: Send + Sync + 'static {
     /// The records of `author` after `after`, at most `limit`.
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox>;
+
+    /// What is ahead of the push of `author`, with at most so many `records` and `recipients`; fewer means that these are
+    /// all. `None` if it is not known how far events are finished, or if the push was reopened: then the caller has to ask
+    /// the inboxes for their progress.
+    ///
+    /// A home whose inboxes are beside it need not keep this.
+    async fn ahead(&self, _author: UserNo, _records: usize, _recipients: usize) -> Result<Option<Ahead>> {
+        Ok(None)
+    }
 
     /// What is known of an author.
     async fn author(&self, author: UserNo) -> Result<Author>;

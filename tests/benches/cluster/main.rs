@@ -13,9 +13,13 @@
 //! With `--crowd 100000` it measures something else, in about five minutes: one post to so many followers who are
 //! online, at as many gateways as that takes, beside a neighbour who follows somebody else.
 //!
+//! With `--busy 200` it measures a third thing, in a minute: so many authors post at the same time, each to `--readers`
+//! followers who are away.
+//!
 //! Everything runs on one machine: with two cores, eight processes wait for each other. Absolute times do not
 //! carry to another machine; what counts is the ratio to the standalone binary in the same run.
 
+mod busy;
 mod crew;
 mod crowd;
 mod measure;
@@ -54,6 +58,10 @@ async fn run(options: &Options, binaries: &Path) -> anyhow::Result<()> {
     let mut report = Report::default();
     if let Some(crowd) = options.crowd {
         crowd::measure(binaries, crowd, options, &mut report).await?;
+        return ended(options, started, &load, report);
+    }
+    if let Some(authors) = options.busy {
+        busy::measure(binaries, authors, options, &mut report).await?;
         return ended(options, started, &load, report);
     }
 

@@ -9,10 +9,10 @@ use clap::builder::RangedU64ValueParser as Count;
 #[derive(Parser)]
 #[command(about = "A cluster on this machine, beside the standalone binary")]
 pub(crate) struct Options {
-    /// Followers who are online when a post goes to all
-    #[arg(long, default_value_t = 500, value_parser = Count::<usize>::new().range(2..=19_000))]
+    /// Followers who are online when a post goes to all; with --busy, those of each author
+    #[arg(long, default_value_t = 500, value_parser = Count::<usize>::new().range(1..=19_000))]
     pub(crate) readers: usize,
-    /// Posts to one device, one after another
+    /// Posts to one device, one after another; with --busy, those of all authors
     #[arg(long, default_value_t = 300, value_parser = Count::<usize>::new().range(1..))]
     pub(crate) posts: usize,
     /// Posts to all followers
@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// Measures only posts to so many followers who are online, at as many gateways as that takes
     #[arg(long, value_parser = Count::<usize>::new().range(1000..=200_000))]
     pub(crate) crowd: Option<usize>,
+    /// Measures only so many authors who post at the same time
+    #[arg(long, conflicts_with = "crowd", value_parser = Count::<usize>::new().range(1..))]
+    pub(crate) busy: Option<usize>,
     /// The directory of the programs to measure; else the release build, made first
     #[arg(long)]
     pub(crate) binaries: Option<PathBuf>,

@@ -47,24 +47,18 @@ impl World {
 
     /// Two gateways and two workers over the three engines.
     pub(crate) async fn cluster(binaries: &Path, readers: usize) -> anyhow::Result<Self> {
-        let home = Home::make(binaries)?;
-        let engines = Engines::start()?;
-        let settings = engines.settings();
-        let mut servers = Vec::new();
-        for name in ["gateway-1", "gateway-2"] {
-            servers.push(home.start(name, &["gateway"], "--listen", &settings).await?);
-        }
-        for name in ["timeline-1", "timeline-2"] {
-            servers.push(home.start(name, &["timeline"], "--health-listen", &settings).await?);
-        }
-        Self { name: "cluster", servers, engines: Some(engines), gateways: 2, tokens: vec![], home }
-            .people(readers)
-            .await
+        Self::over_engines("cluster", binaries, 2).await?.people(readers).await
     }
 
-    /// `gateways` gateways and two workers over the three engines. `readers` follow [`STAR`]; the neighbour, who has
-    /// the first token, follows [`QUIET`]. The readers' inboxes are made when they subscribe.
-    pub(crate) async fn crowd(binaries: &Path, readers: usize, gateways: usize) -> anyhow::Result<Self> {
+    /// Two gateways and two workers over the three engines, and `readers` who follow nobody yet.
+    pub(crate) async fn busy(binaries: &Path, readers: usize) -> anyhow::Result<Self> {
+        let mut world = Self::over_engines("busy", binaries, 2).await?;
+        world.tokens = world.home.tokens((0..readers).map(Self::reader))?;
+        Ok(world)
+    }
+
+    /// `gateways` gateways and two workers over the three engines, and no users yet.
+    async fn over_engines(name: &'static str, binaries: &Path, gateways: usize) -> anyhow::Result<Self> {
         let home = Home::make(binaries)?;
         let engines = Engines::start()?;
         let settings = engines.settings();
@@ -75,16 +69,28 @@ impl World {
         for name in ["timeline-1", "timeline-2"] {
             servers.push(home.start(name, &["timeline"], "--health-listen", &settings).await?);
         }
-        let users: Vec<String> = (0..readers).map(|n| format!("reader-{n}")).collect();
+        Ok(Self { name, servers, engines: Some(engines), gateways, tokens: vec![], home })
+    }
+
+    /// The name of a reader.
+    pub(crate) fn reader(n: usize) -> String {
+        format!("reader-{n}")
+    }
+
+    /// `gateways` gateways and two workers over the three engines. `readers` follow [`STAR`]; the neighbour, who has
+    /// the first token, follows [`QUIET`]. The readers' inboxes are made when they subscribe.
+    pub(crate) async fn crowd(binaries: &Path, readers: usize, gateways: usize) -> anyhow::Result<Self> {
+        let mut world = Self::over_engines("crowd", binaries, gateways).await?;
+        let users: Vec<String> = (0..readers).map(Self::reader).collect();
         let neighbour = ["neighbour".to_owned()];
-        let backend = &servers[0].backend;
+        let backend = world.backend();
         backend.follow(&neighbour, QUIET).await?;
         for some in users.chunks(10_000) {
             backend.follow(some, STAR).await?;
             backend.quiet().await?;
         }
-        let tokens = home.tokens(neighbour.into_iter().chain(users))?;
-        Ok(Self { name: "crowd", servers, engines: Some(engines), gateways, tokens, home })
+        world.tokens = world.home.tokens(neighbour.into_iter().chain(users))?;
+        Ok(world)
     }
 
     /// The addresses to which devices connect.
@@ -106,17 +112,24 @@ impl World {
 
     /// Sets the edges and makes every inbox, so that what follows measures posts.
     async fn people(mut self, readers: usize) -> anyhow::Result<Self> {
-        let users: Vec<String> = (0..readers).map(|n| format!("reader-{n}")).collect();
+        let users: Vec<String> = (0..readers).map(Self::reader).collect();
         let backend = self.backend();
         backend.follow(&users, STAR).await?;
         backend.follow(&users[..1], QUIET).await?;
+        self.tokens = self.home.tokens(users.into_iter())?;
+        self.make_inboxes().await?;
+        Ok(self)
+    }
+
+    /// Waits until all follows are brought, and reads a page of each reader, whose inbox is made by that.
+    pub(crate) async fn make_inboxes(&self) -> anyhow::Result<()> {
+        let backend = self.backend();
         backend.quiet().await?;
+        let users: Vec<String> = (0..self.readers()).map(Self::reader).collect();
         for chunk in users.chunks(READING) {
             futures_util::future::try_join_all(chunk.iter().map(|user| backend.page(user))).await?;
         }
-        backend.quiet().await?;
-        self.tokens = self.home.tokens(users.into_iter())?;
-        Ok(self)
+        backend.quiet().await
     }
 
     pub(crate) fn backend(&self) -> &Backend {

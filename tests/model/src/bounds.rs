@@ -62,6 +62,8 @@ pub struct Bounds {
     pub ranks: Ranks,
     /// Whether a node remembers that there was nothing to pull.
     pub remembers: bool,
+    /// Whether a worker may begin where events are finished, without asking the inboxes.
+    pub unasked: bool,
 
     /// Records that authors write: adds, and updates and deletes if they are allowed.
     pub records: u8,
@@ -122,6 +124,7 @@ impl Bounds {
         notes: 9,
         ranks: Ranks::AsPosted,
         remembers: false,
+        unasked: false,
         records: 2,
         edits: false,
         deletes: true,

@@ -17,7 +17,9 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
         match executor {
             Executor::Idle => {
                 let authors = (0..model.bounds.authors).filter(|author| is_due(model, state, *author));
-                actions.extend(authors.map(|author| Action::PushBegin { slot, author }));
+                actions.extend(authors.clone().map(|author| Action::PushBegin { slot, author }));
+                let unasked = authors.filter(|author| may_begin_unasked(model, state, *author));
+                actions.extend(unasked.map(|author| Action::PushBeginUnasked { slot, author }));
             }
             Executor::Holding { author, .. } => actions.push(Action::PushBegin { slot, author: usize::from(*author) }),
             Executor::Records { .. } => actions.push(Action::PushRecipients { slot }),
@@ -40,6 +42,18 @@ fn is_due(model: &Fanout, state: &State, author: usize) -> bool {
     }
 }
 
+/// Whether a worker may begin where the author's events are finished. It is known how far that is, and there is more.
+fn may_begin_unasked(model: &Fanout, state: &State, author: usize) -> bool {
+    let of = &state.truth.authors[author];
+    model.bounds.unasked && of.reopened == Reopened::No && of.finished < state.truth.head(author)
+}
+
+/// Reads the records after those that are finished, where the progress stands if nothing was lost.
+pub(crate) fn begin_unasked(model: &Fanout, state: &mut State, slot: usize, author: usize) {
+    let expected = Reached::at(state.truth.authors[author].finished);
+    begin_at(model, state, slot, author, expected);
+}
+
 /// Reads the progress and the records after it. Where there is none, that is the first record. (Records read later
 /// would be read after the same progress, or for nothing.)
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, author: usize) {
@@ -48,7 +62,15 @@ pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, author: usiz
     if lost && model.variant == Some(Variant::StartsAtTheHead) {
         state.store.progress[author] = Reached::at(head);
     }
-    let expected = state.store.progress[author];
+    let told = matches!(state.executors[slot], Executor::Holding { told: true, .. });
+    let unasked = told && model.variant == Some(Variant::UnaskedThoughReopened);
+    let finished = Reached::at(state.truth.authors[author].finished);
+    let expected = if unasked { finished } else { state.store.progress[author] };
+    begin_at(model, state, slot, author, expected);
+}
+
+fn begin_at(model: &Fanout, state: &mut State, slot: usize, author: usize, expected: Reached) {
+    let head = state.truth.head(author);
     if model.tracks_events() && !state.truth.authors[author].job {
         state.truth.authors[author].job = true;
     }

@@ -75,6 +75,7 @@
 //! | `roll_back_two_workers` | a rollback, two executors, a sleep; no deletes | 350 800 |
 //! | `roll_back_and_crash` | a rollback, two executors, a crash; no deletes | 142 906 |
 //! | `roll_back_two_rebuilds` | 1 record, a rollback, two rebuilds at once, a sleep; no deletes | 74 540 |
+//! | `roll_back_unasked` | a rollback, two executors that may begin where events are finished, a sleep; no deletes | 361 765 |
 //! | `roll_back_across_classes` | a rollback, a change of class, an unfollow | 530 672 |
 //! | `feeds` | two feeds, a device each; two executors, 3 records, many in one step, an unfollow | 445 258 |
 //! | `feeds_asleep` | two feeds, a device each; many records in one step, an unfollow, a sleep; no deletes | 77 895 |
@@ -208,6 +209,7 @@ pub enum Action {
     CrashBeforeCommit { author: usize },
     // The calls of a worker that pushes, one by one.
     PushBegin { slot: usize, author: usize },
+    PushBeginUnasked { slot: usize, author: usize },
     PushRecipients { slot: usize },
     PushStep { slot: usize },
     PushFinish { slot: usize },
@@ -356,6 +358,7 @@ impl Fanout {
                 state.spent.crashes += 1;
             }
             Action::PushBegin { slot, author } => executor::begin(self, state, slot, author),
+            Action::PushBeginUnasked { slot, author } => executor::begin_unasked(self, state, slot, author),
             Action::PushRecipients { slot } => executor::recipients(self, state, slot),
             Action::PushStep { slot } => executor::step(self, state, slot),
             Action::PushFinish { slot } => executor::finish(self, state, slot),

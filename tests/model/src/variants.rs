@@ -96,6 +96,8 @@ pub enum Variant {
     FinishedAsItIsTold,
     /// Once any worker was told of a reopening, the next finish counts, even of a worker that began before it.
     ToldWithoutNumber,
+    /// A worker begins where events are finished, also where they were reopened.
+    UnaskedThoughReopened,
     /// A take does not compare the watermarks.
     TakeWithoutCompare,
     /// A step that turns an edge off acts also if the inbox knows a later generation.

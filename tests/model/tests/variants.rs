@@ -54,6 +54,7 @@ variants! {
     an_inbox_that_forgets_that_it_is_ahead_of_push: AheadOfPushAndForgotten in push breaks i3_an_add_stands_once;
     finished_work_not_reopened_after_a_rollback: NothingReopened in roll_back breaks at_rest_no_inbox_is_ahead_of_push;
     reopened_work_finished_by_the_one_that_is_told: FinishedAsItIsTold in roll_back_and_crash breaks at_rest_no_inbox_is_ahead_of_push;
+    reopened_work_begun_where_it_is_finished: UnaskedThoughReopened in roll_back_unasked breaks at_rest_no_inbox_is_ahead_of_push;
     reopened_work_finished_by_one_that_looked_before: ToldWithoutNumber in roll_back_and_crash breaks at_rest_no_inbox_is_ahead_of_push;
     a_take_without_compare: TakeWithoutCompare in pull breaks i3_an_add_stands_once;
     a_stale_forget: StaleForget in follow breaks i4_at_rest_a_device_shows_what_is_wanted;

@@ -8,26 +8,31 @@
 //!
 //! The order of the reads is the rule: progress before edges, counter never after edges.
 //!
-//! An author with few followers is advanced in all buckets by one round of the same reads. Records of route pull are
+//! An author with few followers is advanced in all buckets by one round of the same reads. The first round need not read the
+//! progress: events are finished up to a record that every bucket has passed, so that is where each of them stands. The
+//! step compares it, as always. If the inboxes have lost something since, or another worker was faster, the step is refused
+//! and the next round reads the progress. Records of route pull are
 //! passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a step of its own, whose
 //! recipients are the followers in its audience, and the author; of an author with many followers only these are read.
 
 use std::collections::{HashMap, HashSet};
 
-use feedgate_common::archive::{Outbox, PullHead, Recipient};
+use feedgate_common::archive::{Ahead, Outbox, PullHead, Recipient};
 use feedgate_common::change::Route;
 use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{TRIES, contended};
 use feedgate_common::inboxes::{Advance, Advanced};
 use feedgate_common::{Bucket, ItemId, OutboxSeq, Progress, Record, UserNo, failpoint};
-use futures_util::future::join_all;
 
 use super::FanOut;
 use super::plan::{narrowed, plan, pulled};
 
 /// How many records one step looks at.
 const RECORDS_MAX: usize = 256;
+
+/// A round takes an author whose followers are fewer than would fill so many steps.
+const ROUND_STEPS: usize = 4;
 
 /// What one call of [`FanOut::advance_all`] has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +50,9 @@ pub struct Round {
 pub enum Left {
     /// Nothing: every record up to this one has reached every bucket.
     Nothing(OutboxSeq),
-    /// Another round: every bucket has passed the records up to this one, and there are more.
+    /// Another round: every bucket has passed the records up to this one, and there may be more to do.
     AnotherRound(OutboxSeq),
-    /// Each bucket must be advanced by itself, with [`FanOut::advance`]: there are more followers than one step takes,
+    /// Each bucket must be advanced by itself, with [`FanOut::advance`]: there are more followers than one round takes,
     /// another worker does the same, or a bucket has failed.
     BucketByBucket,
 }
@@ -117,6 +122,36 @@ impl FanOut {
         Ok(recipients)
     }
 
+    /// A round takes fewer followers than this.
+    fn round_max(&self) -> usize {
+        ROUND_STEPS * self.step.recipients
+    }
+
+    /// Moves every bucket on from where events are finished, as far as one step of each may go: one read, and one step of
+    /// all buckets.
+    ///
+    /// The answer is [`Left::AnotherRound`] if that is not known or if a bucket stands elsewhere, which only a round of
+    /// [`Self::advance_all`] can tell. Safe to repeat and to run twice at once. Cancelling loses nothing.
+    pub async fn advance_unfinished(&self, author: UserNo) -> Result<Round> {
+        let read = self.archive().ahead(author, RECORDS_MAX, self.round_max()).await?;
+        let Some(Ahead { finished, outbox, recipients }) = read else {
+            return Ok(Round { grown: vec![], hot: None, left: Left::AnotherRound(0) });
+        };
+        if outbox.records.is_empty() {
+            return Ok(Round { grown: vec![], hot: None, left: Left::Nothing(finished) });
+        }
+        if recipients.len() >= self.round_max() {
+            let hot = hot(author, &outbox, &outbox.records);
+            return Ok(Round { grown: vec![], hot, left: Left::BucketByBucket });
+        }
+        let progress = vec![Progress::at(finished); self.inboxes().buckets().into()];
+        let mut round = self.step_all(author, progress, finished, outbox, recipients).await?;
+        if round.left == Left::BucketByBucket {
+            round.left = Left::AnotherRound(0);
+        }
+        Ok(round)
+    }
+
     /// Moves the progress of every bucket at once, as far as one step of each may go: an author with few
     /// followers costs one read of each kind and one step a bucket, whatever the number of buckets.
     ///
@@ -134,39 +169,54 @@ impl FanOut {
         if outbox.records.is_empty() {
             return Ok(Round { grown: vec![], hot: None, left: Left::Nothing(least) });
         }
-        let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
         let hot = hot(author, &outbox, &outbox.records);
+        let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
         let all_pulled = progress.iter().all(|&of| ahead(of).is_empty() || pulled(of, ahead(of)) > 0);
         let recipients =
-            if all_pulled { vec![] } else { self.archive().all_recipients(author, self.step.recipients).await? };
-        if recipients.len() >= self.step.recipients {
+            if all_pulled { vec![] } else { self.archive().all_recipients(author, self.round_max()).await? };
+        if recipients.len() >= self.round_max() {
             return Ok(Round { grown: vec![], hot, left: Left::BucketByBucket });
         }
+        self.step_all(author, progress, least, outbox, recipients).await
+    }
+
+    /// Takes a step of each bucket that has not reached the end of `outbox`. The buckets stand at `progress`, the records
+    /// begin after `least`, and `recipients` are all followers.
+    async fn step_all(
+        &self,
+        author: UserNo,
+        progress: Vec<Progress>,
+        least: OutboxSeq,
+        outbox: Outbox,
+        recipients: Vec<Recipient>,
+    ) -> Result<Round> {
+        let buckets = self.inboxes().buckets();
+        let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
+        let hot = hot(author, &outbox, &outbox.records);
         let mut shares: Vec<Vec<Recipient>> = vec![vec![]; buckets.into()];
         for recipient in recipients {
             shares[usize::from(recipient.reader.bucket(buckets).0)].push(recipient);
         }
         let audiences = self.audiences(author, progress.iter().map(|expected| ahead(*expected))).await?;
         failpoint::hit("step-decided");
-        let steps = all.into_iter().zip(progress).zip(shares).map(|((of, expected), share)| {
+        let (mut steps, mut reached) = (vec![], vec![]);
+        for ((bucket, expected), share) in (0..buckets).map(Bucket).zip(progress).zip(shares) {
             let ahead = ahead(expected);
-            let share = within(beyond(share, expected), narrowed(ahead).and_then(|item| audiences.get(&item)));
-            let step = (!ahead.is_empty()).then(|| plan(of, expected, ahead, share, self.step));
-            (expected.done, step)
-        });
-        let steps: Vec<(OutboxSeq, Option<Advance>)> = steps.collect();
-        self.note(steps.iter().filter_map(|(_, step)| step.as_ref()), outbox.live).await?;
-        let steps = steps.into_iter().map(|(done, step)| async move {
-            let Some(step) = step else { return (None, Some(done)) };
-            let of = (step.author, step.bucket);
-            self.take(step).await.unwrap_or_else(|error| {
-                tracing::debug!(?of, %error, "a step of a round failed");
-                (None, None)
-            })
-        });
-        let (grown, reached): (Vec<_>, Vec<_>) = join_all(steps).await.into_iter().unzip();
-        let told = grown.into_iter().flatten().filter(|growth| loud(&growth.records, outbox.live));
-        Ok(Round { grown: told.collect(), hot, left: left(&reached, outbox.head) })
+            if ahead.is_empty() {
+                reached.push(Some(expected.done));
+                continue;
+            }
+            let mut share = within(beyond(share, expected), narrowed(ahead).and_then(|item| audiences.get(&item)));
+            share.truncate(self.step.recipients);
+            steps.push(plan((author, bucket), expected, ahead, share, self.step));
+        }
+        self.note(steps.iter(), outbox.live).await?;
+        let mut told = vec![];
+        for (grown, done) in self.take_all(steps).await {
+            reached.push(done);
+            told.extend(grown.filter(|growth| loud(&growth.records, outbox.live)));
+        }
+        Ok(Round { grown: told, hot, left: left(&reached, outbox.head) })
     }
 
     /// The audience of each item whose narrowed record is the next one of a bucket: one read for each.
@@ -201,18 +251,26 @@ impl FanOut {
         }
     }
 
-    /// Takes the step. Gives what has grown by it, and the last record that it has passed; neither if the inboxes refused
-    /// the step.
-    async fn take(&self, step: Advance) -> Result<(Option<Growth>, Option<OutboxSeq>)> {
-        let (author, records, done) = (step.author, step.records.clone(), step.next.done);
-        match self.inboxes().advance(step).await? {
-            Advanced::Moved(inboxes) => {
-                failpoint::hit("step-answered");
+    /// Takes steps of different buckets. Gives for each what has grown by it, and the last record that it has passed; neither
+    /// if the inboxes refused the step, or if it failed.
+    async fn take_all(&self, steps: Vec<Advance>) -> Vec<(Option<Growth>, Option<OutboxSeq>)> {
+        let kept: Vec<_> = steps.iter().map(|step| (step.author, step.records.clone(), step.next.done)).collect();
+        let buckets: Vec<_> = steps.iter().map(|step| step.bucket).collect();
+        let taken = self.inboxes().advance_all(steps).await;
+        failpoint::hit("step-answered");
+        let growths = kept.into_iter().zip(taken).zip(buckets);
+        let growth = |(((author, records, done), taken), bucket)| match taken {
+            Ok(Advanced::Moved(inboxes)) => {
                 let grown = (!inboxes.is_empty()).then_some(Growth { author, records, inboxes, traced: vec![] });
-                Ok((grown, Some(done)))
+                (grown, Some(done))
             }
-            Advanced::Overtaken(_) | Advanced::Stale => Ok((None, None)),
-        }
+            Ok(Advanced::Overtaken(_) | Advanced::Stale) => (None, None),
+            Err(error) => {
+                tracing::debug!(?author, ?bucket, %error, "a step of a round failed");
+                (None, None)
+            }
+        };
+        growths.map(growth).collect()
     }
 }
 

@@ -47,7 +47,7 @@ const SESSION: [(&str, &str); 9] = [
 ];
 
 /// The migrations in order. A file never changes once it is released.
-const MIGRATIONS: [(i64, &str, &str); 20] = [
+const MIGRATIONS: [(i64, &str, &str); 21] = [
     (1, "archive", include_str!("../migrations/0001_archive.sql")),
     (2, "revocations", include_str!("../migrations/0002_revocations.sql")),
     (3, "sights", include_str!("../migrations/0003_sights.sql")),
@@ -68,6 +68,7 @@ const MIGRATIONS: [(i64, &str, &str); 20] = [
     (18, "repost_counts", include_str!("../migrations/0018_repost_counts.sql")),
     (19, "item_versions", include_str!("../migrations/0019_item_versions.sql")),
     (20, "mentions", include_str!("../migrations/0020_mentions.sql")),
+    (21, "finished", include_str!("../migrations/0021_finished.sql")),
 ];
 
 /// The options with which an Archive connects.

@@ -41,8 +41,8 @@ ORDER BY due, kind, one, other LIMIT $2";
 
 /// Finishes pushes of authors up to a record. A record that is appended meanwhile is not seen; the rest then stays
 /// outstanding since an earlier time, which does no harm. Reopened work is finished only as a whole, by a worker that
-/// has gone through all of it since. Whether it was reopened is read from the locked row, never from an older version
-/// of it.
+/// has gone through all of it since; only then is it known how far it is finished. Whether it was reopened is read from
+/// the locked row, never from an older version of it.
 const FINISH_OUTBOXES: &str = "
 WITH done AS (
     SELECT a.author, done.seq, done.redo, a.due AS was
@@ -54,7 +54,9 @@ UPDATE authors a
 SET redo = CASE WHEN done.was = 0 THEN a.redo + 1 ELSE a.redo END,
     due = CASE WHEN done.was = 0 OR done.was = -1 AND (done.redo <> a.redo OR done.seq < a.head) THEN -1
                WHEN done.seq >= a.head THEN NULL
-               ELSE greatest(a.due, (SELECT at FROM records r WHERE r.author = a.author AND r.seq = done.seq + 1)) END
+               ELSE greatest(a.due, (SELECT at FROM records r WHERE r.author = a.author AND r.seq = done.seq + 1)) END,
+    finished = CASE WHEN done.was = 0 OR done.was = -1 AND done.redo <> a.redo THEN a.finished
+                    ELSE greatest(a.finished, least(done.seq, a.head)) END
 FROM done WHERE a.author = done.author AND a.due IS NOT NULL
 RETURNING a.author, a.head, CASE WHEN done.was <= 0 AND done.redo <> a.redo THEN a.redo END";
 

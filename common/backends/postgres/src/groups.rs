@@ -4,8 +4,8 @@
 //!   call ─▶ waits ─▶ a group is free ─▶ everything that waits, until the group is full ─▶ carried out ─▶ answers
 //! ```
 //!
-//! No call waits for others to come: a lone call is begun at once, and calls that come while all groups are busy share
-//! the next one.
+//! No call waits for others to come: a lone call is begun as soon as the tasks that can run at that moment have run, so
+//! that what several of them ask at once is one group. Calls that come while all groups are busy share the next one.
 //!
 //! Invariants:
 //! - A group is begun after each of its calls was made, so it sees all that was durable by then.
@@ -129,6 +129,8 @@ async fn gather<Q, A, G: Group<Q, A>>(waiting: &mut mpsc::Receiver<Call<Q, A>>) 
     };
     let mut group = G::default();
     group.add(first);
+    // Tasks that were woken together, as by one read of a socket, make their calls now.
+    tokio::task::yield_now().await;
     while !group.is_full()
         && let Ok(call) = waiting.try_recv()
     {

@@ -62,11 +62,11 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    self, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures,
-    Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
-    Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice, PushDevices, PushNotices, Rankings,
-    Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write,
-    Writes, Written, may_be_foreign_id,
+    self, Ahead, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates,
+    Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
+    Notifications, Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice, PushDevices,
+    PushNotices, Rankings, Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights,
+    Status, Transfer, Write, Writes, Written, may_be_foreign_id,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
@@ -100,7 +100,9 @@ use pool::{Pool, work};
 use push::{devices, notices};
 use reacting::{Reacting, Telling};
 use read::lists::List;
-use read::{Lows, SharedItems, SharedNews, content, counts, export, graph, items, lists, push as recipients};
+use read::{
+    Lows, SharedAhead, SharedItems, SharedNews, content, counts, export, graph, items, lists, push as recipients,
+};
 use users::Users;
 use write::{Queue, Settings};
 
@@ -117,6 +119,7 @@ pub struct PostgresArchive {
     rules: Arc<RwLock<Arc<Rules>>>,
     items: SharedItems,
     news: SharedNews,
+    ahead: SharedAhead,
     lows: Lows,
     epochs: Epochs,
 }
@@ -148,8 +151,9 @@ impl PostgresArchive {
         let queue = Queue::start(pool.clone(), users.clone(), settings, rules.clone());
         let reacting = Reacting::start(pool.clone(), settings);
         let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
+        let ahead = SharedAhead::start(pool.clone());
         let (lows, epochs) = (Lows::default(), Epochs::default());
-        Ok(Self { pool, buckets, users, queue, reacting, settings, rules, items, news, lows, epochs })
+        Ok(Self { pool, buckets, users, queue, reacting, settings, rules, items, news, ahead, lows, epochs })
     }
 
     /// Registers what is counted of calls to the server, as `postgresql_calls` and `postgresql_call_seconds`.
@@ -258,6 +262,10 @@ impl Items for PostgresArchive {
 impl Outboxes for PostgresArchive {
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
         self.pool.read(work!(|connection| recipients::outbox(connection, author, after, limit))).await
+    }
+
+    async fn ahead(&self, author: UserNo, records: usize, recipients: usize) -> Result<Option<Ahead>> {
+        self.ahead.get(author, records, recipients).await
     }
 
     async fn author(&self, author: UserNo) -> Result<Author> {

@@ -39,8 +39,8 @@ const SETTINGS: [&str; 9] = [
 /// A hundred authors with a thousand records each, whom ten thousand edges follow; then ANALYZE.
 const FILL: &str = "
 INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 1000) n;
-INSERT INTO authors (author, head, last_rank, last_item, has_aside)
-    SELECT n, 1000, 1000, 5, true FROM generate_series(1, 1000) n;
+INSERT INTO authors (author, head, last_rank, last_item, has_aside, finished)
+    SELECT n, 1000, 1000, 5, true, 980 FROM generate_series(1, 1000) n;
 INSERT INTO readers SELECT n, 100 FROM generate_series(1, 1000) n;
 INSERT INTO records (author, seq, item, rank, at, deleted_by, op, route, lane)
     SELECT a, n, a * 10000 + n, n, n, CASE WHEN n % 50 = 0 THEN 1000 END, 1, 1, n % 2
@@ -180,6 +180,8 @@ async fn read_everything(archive: &PostgresArchive) {
         assert_eq!(built.adds.len(), 500);
         assert!(!archive.edge_state(InboxKey::main(reader), author, cut, 100).await.unwrap().adds.is_empty());
         assert_eq!(archive.outbox(author, 400, 100).await.unwrap().records.len(), 100);
+        let ahead = archive.ahead(author, 256, 4000).await.unwrap().unwrap();
+        assert_eq!((ahead.outbox.records.len(), ahead.recipients.len()), (20, 100));
         let recipients = archive.recipients(UserNo(1), Bucket(3), 16, Some(UserNo(20)), 50).await.unwrap();
         assert_eq!(recipients.len(), 50);
         assert_eq!(archive.following(reader, None, 20).await.unwrap().len(), 20);

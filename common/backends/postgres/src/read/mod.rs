@@ -1,5 +1,6 @@
 //! The reads of the Archive. Each call reads one snapshot, along indexes.
 
+mod ahead;
 pub(crate) mod content;
 pub(crate) mod counts;
 pub(crate) mod export;
@@ -13,6 +14,7 @@ pub(crate) mod push;
 mod shared;
 mod span;
 
+pub(crate) use ahead::SharedAhead;
 pub(crate) use news::SharedNews;
 pub(crate) use shared::SharedItems;
 pub(crate) use span::Lows;

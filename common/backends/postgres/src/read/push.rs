@@ -53,16 +53,28 @@ pub(crate) async fn outbox(
         .await?;
     let (head, last_pull) = read.first().map_or((0, 0), |row| (row.0, row.1));
     let (head, last_pull) = (rows::count_of(head)?, rows::count_of(last_pull)?);
-    let (mut records, mut live) = (Vec::with_capacity(read.len()), 0);
+    let mut outbox = Outbox { records: Vec::with_capacity(read.len()), head, last_pull, live: 0 };
     for row in read {
         if let (_, _, Some(history), Some(seq), Some(op), Some(feed), Some(route), Some(rank), Some(item)) = row {
-            let (seq, op, feed) = (rows::count_of(seq)?, rows::op_of(op)?, rows::feed_of(feed)?);
-            let (route, key) = (rows::route_of(route)?, rows::key_of(rank, item));
-            records.push(Record { seq, op, route, feed, key });
-            live = if history { live } else { seq };
+            add_record(&mut outbox, (seq, op, feed, route, rank, item), history)?;
         }
     }
-    Ok(Outbox { records, head, last_pull, live })
+    Ok(outbox)
+}
+
+/// Adds a row of `records` to an outbox. `history`: whether it was imported.
+pub(super) fn add_record(
+    outbox: &mut Outbox,
+    (seq, op, feed, route, rank, item): (i64, i16, i16, i16, i64, i64),
+    history: bool,
+) -> sqlx::Result<()> {
+    let (seq, op, feed) = (rows::count_of(seq)?, rows::op_of(op)?, rows::feed_of(feed)?);
+    let (route, key) = (rows::route_of(route)?, rows::key_of(rank, item));
+    outbox.records.push(Record { seq, op, route, feed, key });
+    if !history {
+        outbox.live = outbox.live.max(seq);
+    }
+    Ok(())
 }
 
 /// A part of an author's followers: those whose number leaves the remainder `bucket` when divided by `buckets`.
@@ -112,7 +124,9 @@ pub(crate) async fn recipients_among(
     query.fetch_all(connection).await?.into_iter().map(recipient).collect()
 }
 
-fn recipient((reader, generation, from, counter, listens): (i32, i64, i64, i64, bool)) -> sqlx::Result<Recipient> {
+pub(super) fn recipient(
+    (reader, generation, from, counter, listens): (i32, i64, i64, i64, bool),
+) -> sqlx::Result<Recipient> {
     Ok(Recipient {
         reader: rows::user_of(reader)?,
         generation: rows::count_of(generation)?,

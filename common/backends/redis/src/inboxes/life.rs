@@ -35,7 +35,7 @@ impl RedisInboxes {
         arguments.insert(0, self.layout.clone().into_bytes());
         let mut renewing = None;
         for _ in 0..TRIES {
-            let reply = self.judged(Reply::of(self.link.script(script, keys, &arguments).await?)?)?;
+            let reply = self.judged(Reply::of_one(self.link.script(script, keys, &arguments).await?)?)?;
             match (&*reply.word, &renewing) {
                 ("life", None) => renewing = Some(self.renewals[usize::from(bucket.0)].lock().await),
                 ("life", Some(_)) => self.renew(bucket).await?,
@@ -46,7 +46,7 @@ impl RedisInboxes {
     }
 
     /// What any script may answer instead of doing anything.
-    fn judged(&self, mut reply: Reply) -> Result<Reply> {
+    pub(super) fn judged(&self, mut reply: Reply) -> Result<Reply> {
         match &*reply.word {
             "replica" => {
                 self.link.look_again(None);

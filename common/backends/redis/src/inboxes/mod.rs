@@ -35,7 +35,7 @@ use feedgate_common::inboxes::{
     floor_of_cut,
 };
 use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Mutex;
 
 use crate::Link;
@@ -44,8 +44,8 @@ use layout::{
     Header, entry_bytes, entry_of, field, floor_bytes, layout, mark_author, mark_generation, marks, number,
     placeholder, progress_text, pull_watermark,
 };
-use push::Push;
-use scripts::Scripts;
+use push::{Push, in_scripts, of_author};
+use scripts::{Reply, Scripts};
 
 /// A log is cut back when it has this many changes more than it must keep.
 const SLACK: usize = 256;
@@ -80,6 +80,62 @@ impl RedisInboxes {
     fn bucket_of(&self, key: InboxKey) -> Bucket {
         key.reader.bucket(self.buckets())
     }
+
+    /// Takes steps by one script.
+    async fn advance_on_one_server(&self, steps: Vec<Advance>) -> Vec<Result<Advanced>> {
+        match self.push_all(&steps).await {
+            Ok(pushed) => {
+                let each = steps.into_iter().zip(pushed).map(async |(step, (push, reply))| match &*reply.word {
+                    // That bucket has no life yet.
+                    "life" => self.advance(step).await,
+                    _ => self.advanced(&step, &push, reply).await,
+                });
+                join_all(each).await
+            }
+            Err(error) => steps.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    /// Sends steps of one author to one server, and gives the answer to each.
+    async fn push_all(&self, steps: &[Advance]) -> Result<Vec<(Push, Reply)>> {
+        let author = steps[0].author;
+        let (mut keys, mut pushes) = (vec![], Vec::with_capacity(steps.len()));
+        let mut arguments = vec![self.layout.clone().into_bytes()];
+        arguments.extend(of_author(author));
+        for step in steps {
+            step.check(self.buckets());
+            assert!(step.author == author, "steps that are taken at once are of one author");
+            let push = Push::of(step)?;
+            keys.extend(push.keys.iter().cloned());
+            arguments.extend(push.arguments.iter().cloned());
+            pushes.push(push);
+        }
+        let reply = self.link.script(&self.scripts.advance, &keys, &arguments).await?;
+        let replies = self.judged(Reply::of(reply)?)?.all_replies()?;
+        if replies.len() != steps.len() {
+            return Err(StoreError::corrupt(format_args!("{} steps had {} answers", steps.len(), replies.len())));
+        }
+        Ok(pushes.into_iter().zip(replies).collect())
+    }
+
+    /// What the answer to a push step means. Logs that have become too long are cut.
+    async fn advanced(&self, step: &Advance, push: &Push, reply: Reply) -> Result<Advanced> {
+        let mut reply = self.judged(reply)?;
+        match &*reply.word {
+            "moved" => {
+                let (grown, long) = push.moved(step, &mut reply)?;
+                self.trim_all(long).await;
+                Ok(Advanced::Moved(grown))
+            }
+            "overtaken" => Ok(Advanced::Overtaken(reply.progress()?)),
+            "stale" => Ok(Advanced::Stale),
+            "damaged" => {
+                let why = reply.bytes()?;
+                Err(StoreError::corrupt(format_args!("Redis: {}", String::from_utf8_lossy(&why))))
+            }
+            _ => Err(reply.unexpected()),
+        }
+    }
 }
 
 /// Entries as they stand in a list, the first with sequence id `first`.
@@ -111,19 +167,19 @@ impl Inboxes for RedisInboxes {
 
     async fn advance(&self, step: Advance) -> Result<Advanced> {
         step.check(self.buckets());
-        let mut push = Push::of(&step)?;
-        let arguments = std::mem::take(&mut push.arguments);
-        let mut reply = self.run(&self.scripts.advance, step.bucket, &push.keys, arguments).await?;
-        match &*reply.word {
-            "moved" => {
-                let (grown, long) = push.moved(&step, reply)?;
-                self.trim_all(long).await;
-                Ok(Advanced::Moved(grown))
-            }
-            "overtaken" => Ok(Advanced::Overtaken(reply.progress()?)),
-            "stale" => Ok(Advanced::Stale),
-            _ => Err(reply.unexpected()),
+        let push = Push::of(&step)?;
+        let arguments = of_author(step.author).into_iter().chain(push.arguments.iter().cloned()).collect();
+        let reply = self.run(&self.scripts.advance, step.bucket, &push.keys, arguments).await?;
+        self.advanced(&step, &push, reply).await
+    }
+
+    /// On a single server a script takes several steps. On a cluster each bucket may be on another node, so each step is a
+    /// script.
+    async fn advance_all(&self, steps: Vec<Advance>) -> Vec<Result<Advanced>> {
+        if steps.len() < 2 || self.link.is_cluster() {
+            return join_all(steps.into_iter().map(|step| self.advance(step))).await;
         }
+        join_all(in_scripts(steps).into_iter().map(|steps| self.advance_on_one_server(steps))).await.concat()
     }
 
     async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>> {

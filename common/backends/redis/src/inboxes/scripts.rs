@@ -9,6 +9,12 @@ use redis::Value;
 use super::layout::progress_of;
 use crate::link::{Script, Verb};
 
+/// Enters the bucket `KEYS[1]`, and reads along the field that `ARGV[2]` names, if it names one.
+const ENTER: &str = "
+local refused = enter(KEYS[1], ARGV[2] or 'epoch')
+if refused then return refused end
+";
+
 /// What each does and takes stands in its file.
 #[derive(Debug)]
 pub(super) struct Scripts {
@@ -32,14 +38,15 @@ impl Scripts {
     /// `long`: the length of a list, header included, beyond which a log is to be cut.
     pub(super) fn new(long: usize) -> Self {
         let bucket = include_str!("scripts/bucket.lua");
-        let script = |verb: Verb, flags: &str, text: &str| {
+        let in_buckets = |verb: Verb, flags: &str, text: &str| {
             let text = format!(
                 "#!lua{flags}\nlocal LONG, MARKS_MAX, NOTES_MAX = {long}, {MARKS_MAX}, {NOTES_MAX}\n{bucket}{text}"
             );
             Script::new(verb, text)
         };
+        let script = |verb: Verb, flags: &str, text: &str| in_buckets(verb, flags, &format!("{ENTER}{text}"));
         Self {
-            advance: script(Verb::Advance, "", include_str!("scripts/advance.lua")),
+            advance: in_buckets(Verb::Advance, "", include_str!("scripts/advance.lua")),
             edges: script(Verb::Edges, "", include_str!("scripts/edges.lua")),
             take: script(Verb::Take, "", include_str!("scripts/take.lua")),
             begin: script(Verb::Begin, "", include_str!("scripts/begin.lua")),
@@ -69,6 +76,15 @@ impl Reply {
         let mut rest = array(value)?.into_iter();
         let word = rest.next().map(bytes).transpose()?.and_then(|word| String::from_utf8(word).ok());
         Ok(Self { word: word.ok_or_else(|| StoreError::corrupt("a script answered without a word"))?, rest })
+    }
+
+    /// What a script answers of the one bucket that it was called for, also one that takes several steps.
+    pub(super) fn of_one(value: Value) -> Result<Self> {
+        let mut reply = Self::of(value)?;
+        match &*reply.word {
+            "steps" => reply.all_replies()?.pop().ok_or_else(|| reply.unexpected()),
+            _ => Ok(reply),
+        }
     }
 
     /// An answer that this script cannot give.
@@ -102,6 +118,11 @@ impl Reply {
 
     pub(super) fn all_bytes(&mut self) -> Result<Vec<Vec<u8>>> {
         array(self.next()?)?.into_iter().map(bytes).collect()
+    }
+
+    /// What became of each push step.
+    pub(super) fn all_replies(&mut self) -> Result<Vec<Self>> {
+        array(self.next()?)?.into_iter().map(Self::of).collect()
     }
 
     /// For each follow step what became of it, in a log of this epoch.

@@ -1,18 +1,21 @@
--- What every script begins with. KEYS[1]: the bucket. ARGV[1]: the layout of this program.
--- ARGV[2], if given: a field of the bucket to read along, an author's progress.
+-- What every script on buckets begins with. ARGV[1]: the layout of this program.
 --
 -- A bucket lives on one server as long as that server keeps its replication id: a restart, a promotion and a
 -- move to another server give another one. Then, and where there is no bucket at all, nothing that is here may
 -- be trusted to be all that was written.
 local call, find, parse, pack = redis.call, string.find, struct.unpack, struct.pack
-local held = call('HMGET', KEYS[1], 'layout', 'life', 'epoch', ARGV[2] or 'epoch')
 local replication = call('INFO', 'replication')
 if not find(replication, 'role:master', 1, true) then return {'replica'} end
-if held[1] and held[1] ~= ARGV[1] then return {'layout', held[1]} end
-if not held[2] or not find(replication, held[2], 1, true) then return {'life'} end
--- Inboxes of a lower epoch are of an earlier life: they count as missing.
-local least = tonumber(held[3])
-local progress = held[4] or ''
+-- Of the bucket that was entered: inboxes of a lower epoch are of an earlier life and count as missing; and the progress.
+local least, progress
+
+-- Enters a bucket, and reads one field of it along: an author's progress. Answers why not, if it may not be trusted.
+local function enter(bucket, field)
+  local held = call('HMGET', bucket, 'layout', 'life', 'epoch', field)
+  if held[1] and held[1] ~= ARGV[1] then return {'layout', held[1]} end
+  if not held[2] or not find(replication, held[2], 1, true) then return {'life'} end
+  least, progress = tonumber(held[3]), held[4] or ''
+end
 
 -- Element 0 of an inbox: kind, epoch, base (sequence ids up to it were cut), built_at, the watermarks (pull, direct), floor
 -- (17 bytes), then marks of 11 bytes: an author, and the generation that the author's follow step has brought since the
