@@ -59,13 +59,21 @@ impl Dispatcher {
             return Ok(!self.archive.edges_due(reader, 1).await?.is_empty());
         }
         Ok(match finished {
-            [Event::Outbox { author, seq, .. }] => self.archive.outbox(*author, *seq, 1).await?.head > *seq,
+            [Event::Outbox { author, seq, .. }] => self.head(*author, *seq).await? > *seq,
             [Event::Direct { reader, seq }] => {
                 let beyond = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
                 self.archive.news(InboxKey::main(*reader), beyond, 1).await?.upto.direct > *seq
             }
             _ => false,
         })
+    }
+
+    /// The head of an outbox that reached to `seq`, by a read that is shared with others if the home has one.
+    async fn head(&self, author: UserNo, seq: OutboxSeq) -> Result<OutboxSeq> {
+        match self.archive.ahead(author, 0, 0).await? {
+            Some(ahead) => Ok(ahead.outbox.head),
+            None => Ok(self.archive.outbox(author, seq, 1).await?.head),
+        }
     }
 
     /// Advances all buckets of the author, and gives the last record that every bucket has passed. If one bucket fails, the

@@ -134,13 +134,13 @@ async fn per_million(
     mut round: impl AsyncFnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<f64> {
     world.server.backend.quiet().await?;
-    let before = world.server.cpu_seconds()?;
+    let before = world.cpu_seconds()?;
     for _ in 0..world.options.rounds {
         round().await?;
     }
     world.server.backend.quiet().await?;
     let changes = (world.sessions() * world.options.rounds) as f64 * burst as f64;
-    Ok((world.server.cpu_seconds()? - before) * 1e6 / changes)
+    Ok((world.cpu_seconds()? - before) * 1e6 / changes)
 }
 
 async fn post(world: &World, author: &str, burst: u64) -> anyhow::Result<()> {

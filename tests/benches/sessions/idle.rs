@@ -26,11 +26,11 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<Fleet> {
     let Some((report, over)) = report else { return world.connect(deliver, wire).await };
     let n = world.sessions();
-    let before = world.server.settled_memory().await?;
+    let before = world.settled_memory().await?;
     let fleet = world.connect(deliver, wire).await?;
     let per_second = n as f64 / fleet.connecting.as_secs_f64();
     report.figure(&format!("upgrade + connect + subscribe{over}"), per_second, "sessions/s");
-    let after = world.server.settled_memory().await?;
+    let after = world.settled_memory().await?;
     weigh(&format!("memory per idle session{over}"), before, after, n, report);
 
     sleep(PING_INTERVAL + GRACE).await;
@@ -38,7 +38,7 @@ pub(crate) async fn measure(
     ensure!(pings >= n as u64, "only {pings} of {n} sessions were pinged");
     ensure!(world.server.backend.sessions().await? == n as u64, "a session was lost");
     report.count(&format!("pings answered{over}"), pings, "pings");
-    let later = world.server.settled_memory().await?;
+    let later = world.settled_memory().await?;
     weigh(&format!("memory per idle session{over} after a ping interval"), before, later, n, report);
     Ok(fleet)
 }

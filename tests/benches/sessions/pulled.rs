@@ -29,10 +29,10 @@ pub(crate) async fn measure(world: &World, deliver: Deliver, report: &mut Report
     for _ in 0..world.options.rounds {
         for (way, (_, author)) in WAYS.iter().enumerate() {
             backend.quiet().await?;
-            let before = world.server.cpu_seconds()?;
+            let before = world.cpu_seconds()?;
             to_all(world, &fleet, author, 1, &mut times[way]).await?;
             backend.quiet().await?;
-            spent[way] += world.server.cpu_seconds()? - before;
+            spent[way] += world.cpu_seconds()? - before;
         }
     }
     let per_million = 1e6 / (world.sessions() * world.options.rounds) as f64;

@@ -20,12 +20,12 @@ pub(crate) async fn measure(world: &World, report: &mut Report) -> anyhow::Resul
     let reading = world.connect_loud(0..0).await?;
     flood(world, &reading, 0..last + 1).await?;
     let warm = reading.tally()?;
-    let before = world.server.settled_memory().await?;
+    let before = world.settled_memory().await?;
     reading.hang_up().await;
 
     let fleet = world.connect_loud(0..last).await?;
     flood(world, &fleet, last..last + 1).await?;
-    let after = world.server.settled_memory().await?;
+    let after = world.settled_memory().await?;
     ensure!(
         world.server.backend.sessions().await? as usize == LOUD_READERS.len(),
         "a stalled session was cut off too soon"

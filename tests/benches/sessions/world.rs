@@ -10,9 +10,13 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_tests::load::{Deliver, Fleet, Home, Plan, Server, Wire};
+use anyhow::ensure;
+use feedgate_tests::load::{Deliver, Fleet, Front, Home, Plan, Server, Wire};
+use feedgate_tests::process::Memory;
+use tokio_rustls::rustls::ClientConfig;
 
 use crate::options::Options;
 
@@ -41,6 +45,8 @@ const READING: usize = 64;
 pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) server: Server,
+    /// What stands between the devices and the server.
+    front: Option<Front>,
     tokens: Vec<String>,
     /// The directory of the server. It is dropped after the server.
     _home: Home,
@@ -49,6 +55,7 @@ pub(crate) struct World {
 impl World {
     /// Starts the server, sets the edges and makes every inbox, so that what follows measures sessions.
     pub(crate) async fn make(options: Options, binaries: &Path) -> anyhow::Result<Self> {
+        ensure!(!options.nginx || options.sessions <= 9_500, "--sessions: at most 9500 with --nginx");
         let home = Home::make(binaries)?;
         let settings = format!("[gateway]\nping_interval_secs = {}\n", PING_INTERVAL.as_secs());
         let mut server = if options.tls {
@@ -73,7 +80,36 @@ impl World {
         backend.quiet().await?;
         server.restart().await?;
         let tokens = home.tokens(users.into_iter())?;
-        Ok(Self { options, server, tokens, _home: home })
+        let front = if options.nginx { Some(home.start_front(&server).await?) } else { None };
+        Ok(Self { options, server, front, tokens, _home: home })
+    }
+
+    /// The address to which devices connect.
+    fn address(&self) -> SocketAddr {
+        self.front.as_ref().map_or_else(|| self.server.address(), Front::address)
+    }
+
+    /// The authorities that a device has to trust, if it connects by TLS.
+    fn tls(&self) -> Option<Arc<ClientConfig>> {
+        self.front.as_ref().map(Front::tls).or_else(|| self.server.tls())
+    }
+
+    /// The processor time so far of all that serves devices, in seconds.
+    pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
+        let front = self.front.as_ref().map(Front::cpu_seconds).transpose()?;
+        Ok(self.server.cpu_seconds()? + front.unwrap_or_default())
+    }
+
+    /// The memory of all that serves devices, once that of the server stands still.
+    pub(crate) async fn settled_memory(&self) -> anyhow::Result<Memory> {
+        let mut memory = self.server.settled_memory().await?;
+        if let Some(front) = &self.front {
+            let beside = front.memory()?;
+            memory.rss += beside.rss;
+            memory.pss += beside.pss;
+            memory.anonymous += beside.anonymous;
+        }
+        Ok(memory)
     }
 
     pub(crate) fn sessions(&self) -> usize {
@@ -82,29 +118,16 @@ impl World {
 
     /// Connects every reader to the server.
     pub(crate) async fn connect(&self, deliver: Deliver, wire: Wire) -> anyhow::Result<Fleet> {
-        let plan = Plan {
-            addresses: &[self.server.address()],
-            deliver,
-            wire,
-            tokens: &self.tokens,
-            stalled: 0..0,
-            tls: self.server.tls(),
-        };
+        let plan =
+            Plan { addresses: &[self.address()], deliver, wire, tokens: &self.tokens, stalled: 0..0, tls: self.tls() };
         Fleet::connect(plan).await
     }
 
     /// Connects the readers of [`LOUD`], of whom those in `stalled` stop reading.
     pub(crate) async fn connect_loud(&self, stalled: Range<usize>) -> anyhow::Result<Fleet> {
-        let (addresses, tokens) = (&[self.server.address()], &self.tokens[LOUD_READERS]);
-        Fleet::connect(Plan {
-            addresses,
-            deliver: Deliver::Items,
-            wire: Wire::Json,
-            tokens,
-            stalled,
-            tls: self.server.tls(),
-        })
-        .await
+        let (addresses, tokens) = (&[self.address()], &self.tokens[LOUD_READERS]);
+        Fleet::connect(Plan { addresses, deliver: Deliver::Items, wire: Wire::Json, tokens, stalled, tls: self.tls() })
+            .await
     }
 
     /// Opens as many raw sockets to `address`.

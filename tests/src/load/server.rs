@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 use tokio_rustls::rustls::ClientConfig;
 
+use super::front::Front;
 use super::{Backend, socket};
 use crate::process::{self, Memory};
 
@@ -101,8 +102,8 @@ impl Home {
         users.map(|user| Ok(self.keys.mint(&user.parse()?, None, 0, expires_at))).collect()
     }
 
-    /// Starts `feedgate` as [`Self::start`] does, which serves its devices by TLS.
-    pub async fn start_with_tls(&self, name: &str, settings: &str) -> anyhow::Result<Server> {
+    /// Makes a certificate for this machine, and its key.
+    fn make_certificate(&self) -> anyhow::Result<[PathBuf; 2]> {
         let [certificate, key] = ["certificate.pem", "key.pem"].map(|file| self.directory.path().join(file));
         let made = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
@@ -115,6 +116,18 @@ impl Home {
             .stderr(Stdio::null())
             .status();
         ensure!(made.context("openssl")?.success(), "openssl could not make a certificate");
+        Ok([certificate, key])
+    }
+
+    /// Starts nginx in front of a server of this home. Devices connect to it by TLS.
+    pub async fn start_front(&self, server: &Server) -> anyhow::Result<Front> {
+        let [certificate, key] = self.make_certificate()?;
+        Front::start(self.path(), [&certificate, &key], server.address()).await
+    }
+
+    /// Starts `feedgate` as [`Self::start`] does, which serves its devices by TLS.
+    pub async fn start_with_tls(&self, name: &str, settings: &str) -> anyhow::Result<Server> {
+        let [certificate, key] = self.make_certificate()?;
         let settings = format!("{settings}[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
         let command = ["feedgate", "serve", "--admin-listen", "127.0.0.1:0"];
         let mut server = self.start(name, &command, "--listen", &settings).await?;

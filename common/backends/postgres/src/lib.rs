@@ -35,6 +35,7 @@ mod erasures;
 mod events;
 mod fault;
 mod feeds;
+mod finishing;
 mod groups;
 mod own_posts;
 mod people;
@@ -96,6 +97,7 @@ use parking_lot::RwLock;
 
 pub use connect::Options;
 use epochs::Epochs;
+use finishing::Finishing;
 use pool::{Pool, work};
 use push::{devices, notices};
 use reacting::{Reacting, Telling};
@@ -120,6 +122,7 @@ pub struct PostgresArchive {
     items: SharedItems,
     news: SharedNews,
     ahead: SharedAhead,
+    finishing: Finishing,
     lows: Lows,
     epochs: Epochs,
 }
@@ -151,9 +154,9 @@ impl PostgresArchive {
         let queue = Queue::start(pool.clone(), users.clone(), settings, rules.clone());
         let reacting = Reacting::start(pool.clone(), settings);
         let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
-        let ahead = SharedAhead::start(pool.clone());
+        let (ahead, finishing) = (SharedAhead::start(pool.clone()), Finishing::start(pool.clone()));
         let (lows, epochs) = (Lows::default(), Epochs::default());
-        Ok(Self { pool, buckets, users, queue, reacting, settings, rules, items, news, ahead, lows, epochs })
+        Ok(Self { pool, buckets, users, queue, reacting, settings, rules, items, news, ahead, finishing, lows, epochs })
     }
 
     /// Registers what is counted of calls to the server, as `postgresql_calls` and `postgresql_call_seconds`.
@@ -404,7 +407,7 @@ impl Events for PostgresArchive {
     }
 
     async fn finish(&self, finished: &[Event]) -> Result<Vec<Event>> {
-        self.pool.write(work!(|connection| events::finish(connection, finished))).await
+        self.finishing.finish(finished).await
     }
 
     async fn reopen(&self, authors: &[UserNo]) -> Result<()> {

@@ -1,0 +1,84 @@
+//! Calls that finish events at the same time share a transaction.
+//!
+//! Invariant: a call is answered with what stays outstanding of its own events. If the transaction fails, each of its calls
+//! is told so, and may finish its events again.
+
+use std::sync::Arc;
+
+use feedgate_common::archive::Event;
+use feedgate_common::error::Result;
+
+use crate::events;
+use crate::groups::{self, Groups};
+use crate::pool::{self, Pool, work};
+
+/// How many transactions are under way at once. Two that finish events of the same author wait for each other.
+const GROUPS: usize = 2;
+
+/// A transaction takes no further call once it has this many events.
+const EVENTS_MAX: usize = 256;
+
+/// How many calls may wait for a transaction; further calls wait for a place.
+const CALLS_MAX: usize = 16 * 1024;
+
+type Call = groups::Call<Vec<Event>, Vec<Event>>;
+
+/// The calls that become one transaction.
+#[derive(Default)]
+struct Group {
+    calls: Vec<Call>,
+    events: usize,
+}
+
+impl groups::Group<Vec<Event>, Vec<Event>> for Group {
+    fn add(&mut self, call: Call) {
+        self.events += call.asked.len();
+        self.calls.push(call);
+    }
+
+    fn is_full(&self) -> bool {
+        self.events >= EVENTS_MAX
+    }
+}
+
+impl Group {
+    async fn carry_out(self, pool: &Pool) {
+        let all: Vec<Event> = self.calls.iter().flat_map(|call| call.asked.iter().copied()).collect();
+        let all = &all[..];
+        let stay = pool.write(work!(|connection| events::finish(connection, all))).await;
+        for call in self.calls {
+            let answer = match &stay {
+                Ok(stay) => Ok(stay.iter().filter(|event| is_one_of(event, &call.asked)).copied().collect()),
+                Err(error) => Err(error.clone()),
+            };
+            call.answer(answer);
+        }
+    }
+}
+
+/// Whether an event that stays is of the outbox of one of these.
+fn is_one_of(stays: &Event, asked: &[Event]) -> bool {
+    let author = |event: &Event| match event {
+        Event::Outbox { author, .. } => Some(*author),
+        Event::Edge { .. } | Event::Direct { .. } => None,
+    };
+    asked.iter().any(|event| author(event).is_some() && author(event) == author(stays))
+}
+
+/// The calls of this process that finish events, and the tasks that carry them out.
+pub(crate) struct Finishing(Groups<Vec<Event>, Vec<Event>>);
+
+impl Finishing {
+    /// Starts the tasks on the current runtime.
+    pub(crate) fn start(pool: Arc<Pool>) -> Self {
+        Self(Groups::start(GROUPS, CALLS_MAX, move |group: Group| {
+            let pool = pool.clone();
+            async move { group.carry_out(&pool).await }
+        }))
+    }
+
+    /// Finishes events, as [`Events::finish`](feedgate_common::archive::Events::finish) says.
+    pub(crate) async fn finish(&self, events: &[Event]) -> Result<Vec<Event>> {
+        self.0.ask(events.to_vec()).await.unwrap_or_else(|| Err(pool::no_reply()))
+    }
+}
