@@ -51,6 +51,25 @@ pub struct Held {
     pub token: Token,
 }
 
+/// What the pool says of a session that a node holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmed {
+    /// It is its device's session.
+    Kept,
+    /// A newer connection of the device has replaced it, or it was revoked.
+    Ended,
+    /// A connection of the device that was made earlier has its place: the claim of that one was carried out late. The clocks
+    /// of two nodes may differ a little, so this may also be a newer connection that was made at nearly the same time.
+    Displaced,
+}
+
+impl Confirmed {
+    /// Whether it is still its device's session.
+    pub fn is_kept(self) -> bool {
+        self == Self::Kept
+    }
+}
+
 /// Orders the connections of one device: a later claim has a greater token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token {
@@ -141,9 +160,9 @@ pub trait Sessions: Send + Sync + 'static {
     /// `node` is going: its lease ends, and with it every session it still has.
     async fn retire(&self, node: &str) -> Result<()>;
 
-    /// For each session whether it is still its device's. One that the pool has lost, not ended, is
-    /// entered again under its token, unless a newer one is there.
-    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>>;
+    /// Gives for each session whether it is still its device's. One that the pool has lost, not ended, is entered again
+    /// under its token, unless a newer one is there.
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<Confirmed>>;
 
     /// For each user the living nodes that hold a session of theirs, each once. May be old by a second or
     /// so, but never lacks a node whose claim was answered before this was called.

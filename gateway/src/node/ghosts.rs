@@ -24,7 +24,7 @@ use feedgate_common::error::Result;
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::node::LocalSessions;
 use crate::node::bounded::bounded;
@@ -37,6 +37,9 @@ const EVERY: Duration = Duration::from_secs(5);
 
 /// This long after the last call failed, no call that was given up is carried out any more.
 const SETTLED: Duration = Duration::from_secs(30);
+
+/// How long after the nodes were asked to confirm sessions those are released that were left in the pool.
+const WHILE_OTHERS_LOOK: Duration = Duration::from_secs(1);
 
 /// How many users the pool is asked about at a time.
 const AT_ONCE: usize = 16;
@@ -77,6 +80,8 @@ pub(crate) async fn keep_sweeping(local: &LocalSessions) {
             continue;
         }
         local.doorbell.confirm(&users).await;
+        // While they look, the pool still has what took the place of their sessions, and since when.
+        sleep(WHILE_OTHERS_LOOK).await;
         stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(local, user)).await;
     }
 }

@@ -8,12 +8,15 @@
 //!   a gap in what the node hears ──▶ confirm all within seconds ([`background`](crate::node::background))
 //! ```
 //!
-//! A session that the pool does not confirm has been replaced by another one: it is closed with 4500.
+//! A session that the pool does not confirm has been replaced or ended: it is closed with 4500, after which the device stays
+//! away. But the claim of an older connection may have been carried out late, long after its node gave it up. Then the
+//! session of now is closed with 3011, and the device connects again.
 
 use std::time::Duration;
 
 use feedgate_common::doorbell::Closing;
 use feedgate_common::error::Result;
+use feedgate_common::sessions::Confirmed;
 use futures_util::future::join3;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -132,9 +135,14 @@ pub(crate) async fn confirm_some(local: &LocalSessions, seats: &[Seat]) -> Resul
     if held.is_empty() {
         return Ok(());
     }
-    let kept = bounded(local.sessions.confirm(held)).await?;
-    for (seat, _) in seats.iter().zip(kept).filter(|(_, kept)| !kept) {
-        local.pool.end(seat.who.user.no, seat.slot.connection, Closing::Replaced);
+    let confirmed = bounded(local.sessions.confirm(held)).await?;
+    for (seat, confirmed) in seats.iter().zip(confirmed) {
+        let why = match confirmed {
+            Confirmed::Kept => continue,
+            Confirmed::Ended => Closing::Replaced,
+            Confirmed::Displaced => Closing::Displaced,
+        };
+        local.pool.end(seat.who.user.no, seat.slot.connection, why);
     }
     Ok(())
 }

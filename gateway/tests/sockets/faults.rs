@@ -8,7 +8,7 @@ use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
 use feedgate_common::jobs::{Delivery, Job, Lane};
-use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Token};
+use feedgate_common::sessions::{Claim, Claimed, Confirmed, Held, Renewed, SavePosition, SessionInfo, Token};
 use feedgate_common::{
     Bucket, DeviceId, Epoch, FeedId, InboxKey, Inboxes, Jobs, Millis, Position, Progress, Sessions, StoreError, UserNo,
 };
@@ -95,7 +95,7 @@ impl Sessions for FaultySessions {
         self.inner.retire(node).await
     }
 
-    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>> {
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<Confirmed>> {
         self.pass("confirm").await?;
         self.confirmations.pass().await?;
         self.inner.confirm(held).await

@@ -298,3 +298,24 @@ async fn i17_a_slow_claim_of_a_connection_that_has_ended_lets_the_device_connect
     }
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn i17_an_older_claim_that_is_carried_out_late_lets_the_device_connect_again() {
+    let Two { rig, other, sessions, .. } = two(|settings| settings.reread_interval_secs = 1).await;
+    let user = rig.number("ann").await;
+    let mut newer = rig.connected_at(other, "ann", "phone").await;
+    // Its connection was made long ago, and its node has given it up.
+    let late = Claim {
+        user,
+        device: "phone".parse().unwrap(),
+        durable: true,
+        node: "node".to_owned(),
+        connection: 9,
+        since: 1,
+    };
+    sessions.inner.claim(late).await.unwrap();
+    assert_eq!(newer.closed().await, Next::Closed(3011));
+    let mut again = rig.connected_at(other, "ann", "phone").await;
+    assert_eq!(again.ask("ping", json!({})).await["ping"], json!({}));
+    rig.stop().await;
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use feedgate_common::archive::{DeadNotice, Note, Notice, PushDevice, PushNotices, Settled};
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
+use feedgate_common::sessions::{Claim, Claimed, Confirmed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
 use feedgate_common::{DeviceId, DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Position, Seen, UserNo};
 use feedgate_timeline::push::{Answer, Call, Courier};
 use feedgate_timeline::{Noter, PushSettings, Sender};
@@ -84,7 +84,7 @@ impl Sessions for Asked {
     async fn retire(&self, node: &str) -> Result<()> {
         self.inner.retire(node).await
     }
-    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>> {
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<Confirmed>> {
         self.inner.confirm(held).await
     }
     async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {

@@ -5,7 +5,7 @@ mod feeds;
 
 use std::sync::Arc;
 
-use feedgate_common::sessions::{Claim, DEVICE_TTL_MS, DEVICES_MAX, Held, SavePosition, Sessions, Token};
+use feedgate_common::sessions::{Claim, Confirmed, DEVICE_TTL_MS, DEVICES_MAX, Held, SavePosition, Sessions, Token};
 use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
 /// Runs all tests of the pool. `open(name)` opens the pool of that name, which is empty at first. To open it again
@@ -22,6 +22,7 @@ pub async fn sessions(open: impl AsyncFn(&str) -> Arc<dyn Sessions>) {
     i17_the_newest_claim_wins(open("newest").await).await;
     i17_of_many_claims_at_once_one_survives(open("race").await).await;
     i17_the_newest_stays_whatever_the_order_of_confirmations(open("confirm").await).await;
+    i17_a_session_learns_whether_a_newer_or_an_older_connection_has_its_place(open("displaced").await).await;
     an_older_session_changes_nothing(open("older").await).await;
     what_was_revoked_changes_nothing_and_is_not_confirmed(open("revoked").await).await;
     each_node_of_a_user_is_named_once(open("nodes").await).await;
@@ -62,7 +63,8 @@ async fn claim_on(pool: &dyn Sessions, node: &str, name: &str, connection: u64) 
 }
 
 async fn confirm(pool: &dyn Sessions, held: &[&Held]) -> Vec<bool> {
-    pool.confirm(held.iter().map(|held| (*held).clone()).collect()).await.expect("the pool works")
+    let confirmed = pool.confirm(held.iter().map(|held| (*held).clone()).collect()).await.expect("the pool works");
+    confirmed.into_iter().map(Confirmed::is_kept).collect()
 }
 
 async fn nodes(pool: &dyn Sessions, users: &[UserNo]) -> Vec<Vec<String>> {
@@ -134,6 +136,22 @@ async fn i17_the_newest_stays_whatever_the_order_of_confirmations(pool: Arc<dyn 
     pool.release(USER, &newer.claim.device, newer.token).await.expect("the pool works");
     assert_eq!(confirm(&*pool, &[&older, &newer]).await, [false, false]);
     assert_eq!(connections(&*pool).await, [("b".to_owned(), 3)]);
+}
+
+async fn i17_a_session_learns_whether_a_newer_or_an_older_connection_has_its_place(pool: Arc<dyn Sessions>) {
+    let made_at = async |connection: u64, since: Millis| {
+        let claim = Claim { since, ..a_claim("a", connection) };
+        Held { token: pool.claim(claim.clone()).await.expect("the pool works").token, claim }
+    };
+    let confirm = async |held: &Held| pool.confirm(vec![held.clone()]).await.expect("the pool works")[0];
+    let (older, newer) = (made_at(1, NOW).await, made_at(2, NOW + 1000).await);
+    assert_eq!((confirm(&older).await, confirm(&newer).await), (Confirmed::Ended, Confirmed::Kept));
+    let late = made_at(1, NOW).await;
+    assert_eq!((confirm(&newer).await, confirm(&late).await), (Confirmed::Displaced, Confirmed::Kept));
+    let again = made_at(3, NOW + 2000).await;
+    assert_eq!((confirm(&newer).await, confirm(&again).await), (Confirmed::Ended, Confirmed::Kept));
+    pool.release(USER, &device("a"), again.token).await.expect("the pool works");
+    assert_eq!(confirm(&again).await, Confirmed::Ended);
 }
 
 async fn what_was_revoked_changes_nothing_and_is_not_confirmed(pool: Arc<dyn Sessions>) {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::error::Result;
-use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
+use feedgate_common::sessions::{Claim, Claimed, Confirmed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
 use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
 use crate::database::Database;
@@ -66,8 +66,8 @@ impl Sessions for EmbeddedSessions {
         Ok(())
     }
 
-    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>> {
-        Ok(held.iter().map(|held| self.pool.is_current(held.claim.user, &held.claim.device, held.token)).collect())
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<Confirmed>> {
+        Ok(held.iter().map(|held| self.pool.confirm(held)).collect())
     }
 
     async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {

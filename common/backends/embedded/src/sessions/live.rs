@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashmap::{DashMap, Entry};
 use feedgate_common::error::Result;
-use feedgate_common::sessions::{Claim, Claimed, SavePosition, SessionInfo, Token};
+use feedgate_common::sessions::{Claim, Claimed, Confirmed, Held, SavePosition, SessionInfo, Token};
 use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
 /// A live session. It takes about 130 bytes with the names of its device and node.
@@ -94,9 +94,15 @@ impl Pool {
         });
     }
 
-    pub(super) fn is_current(&self, user: UserNo, device: &DeviceId, token: Token) -> bool {
-        let sessions = self.users.get(&user);
-        sessions.is_some_and(|sessions| sessions.iter().any(|live| live.device == *device && live.token == token))
+    /// Whether a session is still its device's.
+    pub(super) fn confirm(&self, held: &Held) -> Confirmed {
+        let sessions = self.users.get(&held.claim.user);
+        let now = sessions.as_ref().and_then(|all| all.iter().find(|live| live.device == held.claim.device));
+        match now {
+            Some(now) if now.token == held.token => Confirmed::Kept,
+            Some(now) if now.since < held.claim.since => Confirmed::Displaced,
+            _ => Confirmed::Ended,
+        }
     }
 
     /// The nodes that hold a session of the user, each once.

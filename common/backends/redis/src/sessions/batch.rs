@@ -47,7 +47,7 @@ pub(super) fn cut<T, const N: usize>(
 
 /// Runs the chunks, those of one bucket in their order: an answer for each item, in the batch's order. `run` gives a
 /// 0 or 1 for each item of a chunk.
-pub(super) async fn run<F>(buckets: Vec<Vec<Chunk>>, run: impl Fn(Chunk) -> F) -> Result<Vec<bool>>
+pub(super) async fn run<F>(buckets: Vec<Vec<Chunk>>, run: impl Fn(Chunk) -> F) -> Result<Vec<u8>>
 where
     F: Future<Output = Result<String>>,
 {
@@ -60,13 +60,13 @@ where
             if answer.len() != places.len() {
                 return Err(StoreError::corrupt(format_args!("{} sessions got {answer:?}", places.len())));
             }
-            answers.extend(places.into_iter().zip(answer.bytes().map(|byte| byte == b'1')));
+            answers.extend(places.into_iter().zip(answer.bytes()));
         }
         Ok(answers)
     };
-    let answers: Vec<Vec<(usize, bool)>> =
+    let answers: Vec<Vec<(usize, u8)>> =
         stream::iter(buckets).map(one_bucket).buffer_unordered(AT_ONCE).try_collect().await?;
-    let mut answers: Vec<(usize, bool)> = answers.into_iter().flatten().collect();
+    let mut answers: Vec<(usize, u8)> = answers.into_iter().flatten().collect();
     answers.sort_unstable_by_key(|(place, _)| *place);
     Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }

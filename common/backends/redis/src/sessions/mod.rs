@@ -46,7 +46,8 @@ use feedgate_common::archive::Epochs;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::named::NAMED_MAX;
 use feedgate_common::sessions::{
-    Claim, Claimed, DEVICE_TTL_MS, DEVICES_MAX, Held, LEASE, Renewed, SavePosition, SessionInfo, Sessions, Token,
+    Claim, Claimed, Confirmed, DEVICE_TTL_MS, DEVICES_MAX, Held, LEASE, Renewed, SavePosition, SessionInfo, Sessions,
+    Token,
 };
 use feedgate_common::{Bucket, DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 use futures_util::future::try_join_all;
@@ -168,7 +169,7 @@ impl Sessions for RedisSessions {
         self.leases.end(node).await
     }
 
-    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>> {
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<Confirmed>> {
         held.iter().try_for_each(|held| checked(&held.claim.node))?;
         let chunks = batch::cut(&held, self.buckets, &words![""], |Held { claim, token }| {
             let Claim { user, device, node, connection, since, .. } = claim;
@@ -178,7 +179,12 @@ impl Sessions for RedisSessions {
         let confirm = |chunk: batch::Chunk| async move {
             reply(self.in_life(&self.scripts.confirm, &chunk.keys, chunk.arguments).await?)
         };
-        batch::run(chunks, confirm).await
+        let confirmed = |digit| match digit {
+            b'1' => Confirmed::Kept,
+            b'2' => Confirmed::Displaced,
+            _ => Confirmed::Ended,
+        };
+        Ok(batch::run(chunks, confirm).await?.into_iter().map(confirmed).collect())
     }
 
     async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {
@@ -231,7 +237,8 @@ impl Sessions for RedisSessions {
         let save = |chunk: batch::Chunk| async move {
             reply(self.link.script(&self.scripts.save, &chunk.keys, &chunk.arguments).await?)
         };
-        batch::run(chunks, save).await
+        let saved = batch::run(chunks, save).await?;
+        Ok(saved.into_iter().map(|digit| digit == b'1').collect())
     }
 
     async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {

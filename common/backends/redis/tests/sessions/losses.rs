@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use feedgate_common::sessions::{Claim, DEVICES_MAX, Held, Renewed};
+use feedgate_common::sessions::{Claim, Confirmed, DEVICES_MAX, Held, Renewed};
 use feedgate_common::{FeedId, Sessions, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
 use feedgate_redis::Spans;
@@ -132,13 +132,13 @@ async fn what_was_ended_after_a_loss_is_not_entered_again() {
         for end in &held[2..] {
             n1.release(USER, &end.claim.device, end.token).await.unwrap();
         }
-        assert_eq!(n1.confirm(held.clone()).await.unwrap(), [false; 4], "durable: {durable}");
+        assert_eq!(n1.confirm(held.clone()).await.unwrap(), [Confirmed::Ended; 4], "durable: {durable}");
         // Nor after the next claim has come and gone.
         for Held { claim, .. } in &held {
             let next = enter(&n2, Claim { node: "n2".to_owned(), ..claim.clone() }).await;
             n2.release(USER, &claim.device, next.token).await.unwrap();
         }
-        assert_eq!(n1.confirm(held).await.unwrap(), [false; 4], "durable: {durable}");
+        assert_eq!(n1.confirm(held).await.unwrap(), [Confirmed::Ended; 4], "durable: {durable}");
         assert_eq!(shown(&n1).await, []);
     }
 }
@@ -188,7 +188,7 @@ async fn a_cluster_that_loses_one_master_keeps_what_the_others_hold() {
     assert_eq!(found, Renewed::Anew);
     let left = online().await;
     assert!((1..held.len()).contains(&left), "{left} of {} are left", held.len());
-    assert_eq!(n1.confirm(held.clone()).await.unwrap(), vec![true; held.len()]);
+    assert_eq!(n1.confirm(held.clone()).await.unwrap(), vec![Confirmed::Kept; held.len()]);
     assert_eq!(online().await, held.len());
     assert_eq!(n1.renew("n1").await.unwrap(), Renewed::Kept);
 }

@@ -1,6 +1,6 @@
 //! Nodes that want the same device at the same time.
 
-use feedgate_common::sessions::Held;
+use feedgate_common::sessions::{Confirmed, Held};
 use feedgate_common::{Sessions, UserNo};
 use tokio::join;
 
@@ -22,7 +22,7 @@ async fn i17_of_two_nodes_that_claim_one_device_at_once_exactly_one_survives() {
         let [loser, winner] =
             [(loser, lost), (winner, won)].map(|(claim, claimed)| Held { claim, token: claimed.token });
         let confirmed = n2.confirm(vec![loser.clone(), winner.clone()]).await.unwrap();
-        assert_eq!(confirmed, [false, true]);
+        assert_eq!(confirmed, [Confirmed::Ended, Confirmed::Kept]);
         assert!(!saves(&n1, &loser, 2 * round + 1).await, "an older session saves nothing");
         assert!(saves(&n2, &winner, 2 * round).await);
         last = Some((winner.claim.node, winner.claim.connection));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_common::sessions::{Claim, Held, Renewed, SavePosition};
+use feedgate_common::sessions::{Claim, Confirmed, Held, Renewed, SavePosition};
 use feedgate_common::{Epoch, FeedId, Millis, Position, Sessions, UserNo};
 use feedgate_redis::{Link, RedisSessions, Spans};
 use parking_lot::Mutex;
@@ -44,7 +44,7 @@ pub(crate) async fn enter(pool: &RedisSessions, claim: Claim) -> Held {
 }
 
 pub(crate) async fn is_confirmed(pool: &RedisSessions, held: &Held) -> bool {
-    pool.confirm(vec![held.clone()]).await.unwrap() == [true]
+    pool.confirm(vec![held.clone()]).await.unwrap() == [Confirmed::Kept]
 }
 
 pub(crate) fn a_position(held: &Held, offset: u64) -> SavePosition {

@@ -3,7 +3,8 @@
 -- has ended. So the newest token stays, whichever session is confirmed first.
 -- KEYS  bucket, then for each session: devices of its user
 -- ARGV  fresh epoch or '', then for each session: user, device, epoch, counter, node, connection, since, kept
--- Gives a 0 or 1 for each; nil: call again with a fresh epoch.
+-- Gives a digit for each: 1 if it is, 0 if it has ended, 2 if a connection that was made earlier has its place. Gives nil:
+-- call again with a fresh epoch.
 
 local bucket, WORDS = KEYS[1], 8
 local least = '0'
@@ -27,6 +28,7 @@ for i = 2, #KEYS do
       is_current = true
     end
   end
-  answers[i - 1] = is_current and '1' or '0'
+  local is_displaced = not is_current and session and less(session.since, since)
+  answers[i - 1] = is_current and '1' or is_displaced and '2' or '0'
 end
 return table.concat(answers)
