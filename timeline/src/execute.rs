@@ -45,7 +45,8 @@ impl Executor {
     }
 
     /// Advances all buckets together towards the outbox head, and gives the last record that all have passed: one round from
-    /// where events are finished, then [`ROUNDS`] rounds at most from where the inboxes stand. Gives `None` if each bucket must be advanced by itself. Cancelling loses nothing.
+    /// where events are finished, then [`ROUNDS`] rounds at most from where the inboxes stand. Gives `None` if each bucket
+    /// must be advanced by itself. Cancelling loses nothing.
     pub(crate) async fn all_buckets(&self, turn: Option<&Turn>, author: UserNo) -> Result<Option<OutboxSeq>> {
         let mut passed = 0;
         for nth in 0..=ROUNDS {

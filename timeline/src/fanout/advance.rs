@@ -11,9 +11,11 @@
 //! An author with few followers is advanced in all buckets by one round of the same reads. The first round need not read the
 //! progress: events are finished up to a record that every bucket has passed, so that is where each of them stands. The
 //! step compares it, as always. If the inboxes have lost something since, or another worker was faster, the step is refused
-//! and the next round reads the progress. Records of route pull are
-//! passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a step of its own, whose
-//! recipients are the followers in its audience, and the author; of an author with many followers only these are read.
+//! and the next round reads the progress.
+//!
+//! Records of route pull are passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a step
+//! of its own, whose recipients are the followers in its audience, and the author; of an author with many followers only
+//! these are read.
 
 use std::collections::{HashMap, HashSet};
 
