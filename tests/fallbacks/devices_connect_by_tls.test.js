@@ -86,3 +86,17 @@ test("the port of devices takes no API key, and the port of backends no TLS", as
   assert.equal(status, 404);
   assert.equal((await server.request("GET", "/v1/stats")).status, 200);
 });
+
+test("a hand-over keeps the port of devices and that of backends, and a phone comes back by TLS", async (t) => {
+  const server = await TlsServer.start(t);
+  await server.follow("ann", "bob");
+  const phone = await Phone.open(t, server, "ann");
+  await phone.subscribed();
+  const { pid } = server.process;
+  process.kill(pid, "SIGUSR2");
+  await until("the new program has taken over", () => server.process.said(/took over from the process before/), { seen: () => server.process.log() });
+  await server.publish("bob", { text: "hello" });
+  await phone.shows("the post", (items) => items.length === 1);
+  assert.deepEqual([phone.connects, phone.stopped, server.process.pid], [2, null, pid]);
+  assert.equal((await handshake(server)).version, "TLSv1.3");
+});
