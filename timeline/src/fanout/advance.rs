@@ -33,9 +33,6 @@ use super::plan::{narrowed, plan, pulled};
 /// How many records one step looks at.
 const RECORDS_MAX: usize = 256;
 
-/// A round takes an author whose followers are fewer than would fill so many steps.
-const ROUND_STEPS: usize = 4;
-
 /// What one call of [`FanOut::advance_all`] has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Round {
@@ -124,25 +121,20 @@ impl FanOut {
         Ok(recipients)
     }
 
-    /// A round takes fewer followers than this.
-    fn round_max(&self) -> usize {
-        ROUND_STEPS * self.step.recipients
-    }
-
     /// Moves every bucket on from where events are finished, as far as one step of each may go: one read, and one step of
     /// all buckets.
     ///
     /// The answer is [`Left::AnotherRound`] if that is not known or if a bucket stands elsewhere, which only a round of
     /// [`Self::advance_all`] can tell. Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn advance_unfinished(&self, author: UserNo) -> Result<Round> {
-        let read = self.archive().ahead(author, RECORDS_MAX, self.round_max()).await?;
+        let read = self.archive().ahead(author, RECORDS_MAX, self.round_max).await?;
         let Some(Ahead { finished, outbox, recipients }) = read else {
             return Ok(Round { grown: vec![], hot: None, left: Left::AnotherRound(0) });
         };
         if outbox.records.is_empty() {
             return Ok(Round { grown: vec![], hot: None, left: Left::Nothing(finished) });
         }
-        if recipients.len() >= self.round_max() {
+        if recipients.len() >= self.round_max {
             let hot = hot(author, &outbox, &outbox.records);
             return Ok(Round { grown: vec![], hot, left: Left::BucketByBucket });
         }
@@ -175,8 +167,8 @@ impl FanOut {
         let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
         let all_pulled = progress.iter().all(|&of| ahead(of).is_empty() || pulled(of, ahead(of)) > 0);
         let recipients =
-            if all_pulled { vec![] } else { self.archive().all_recipients(author, self.round_max()).await? };
-        if recipients.len() >= self.round_max() {
+            if all_pulled { vec![] } else { self.archive().all_recipients(author, self.round_max).await? };
+        if recipients.len() >= self.round_max {
             return Ok(Round { grown: vec![], hot, left: Left::BucketByBucket });
         }
         self.step_all(author, progress, least, outbox, recipients).await

@@ -32,11 +32,16 @@ pub use plan::{StepSize, plan};
 
 use crate::push::Noter;
 
+/// Followers of an author who is no longer advanced in rounds: four steps' worth.
+const ROUND_MAX: usize = 4 * STEP_MAX;
+
 /// The steps of fan-out over the stores of some feeds. It holds no state that matters.
 pub struct FanOut {
     feeds: Arc<Feeds>,
     known: KnownFeeds,
     step: StepSize,
+    /// An author with fewer followers than this is advanced in rounds of all buckets.
+    round_max: usize,
     /// Entries that one take brings at most.
     take_max: usize,
     noter: Option<Noter>,
@@ -45,14 +50,26 @@ pub struct FanOut {
 impl FanOut {
     /// Into the inboxes of `feeds`, by steps as large as the stores take them.
     pub fn new(feeds: Arc<Feeds>) -> Self {
-        Self { feeds, known: KnownFeeds::default(), step: StepSize::default(), take_max: STEP_MAX, noter: None }
+        Self {
+            feeds,
+            known: KnownFeeds::default(),
+            step: StepSize::default(),
+            round_max: ROUND_MAX,
+            take_max: STEP_MAX,
+            noter: None,
+        }
     }
 
     /// Bounds a push step to `step_max` recipients and as many appends, and a take to `step_max` entries; at least 1,
-    /// at most [`STEP_MAX`].
+    /// at most [`STEP_MAX`]. Rounds are for authors with fewer followers than that.
     pub fn with_step_max(self, step_max: usize) -> Self {
         let most = step_max.clamp(1, STEP_MAX);
-        Self { step: StepSize { recipients: most, appends: most }, take_max: most, ..self }
+        Self { step: StepSize { recipients: most, appends: most }, round_max: most, take_max: most, ..self }
+    }
+
+    /// Advances an author with fewer than `round_max` followers in rounds of all buckets.
+    pub fn with_round_max(self, round_max: usize) -> Self {
+        Self { round_max, ..self }
     }
 
     /// Lets the steps note what readers who are away are to be told.

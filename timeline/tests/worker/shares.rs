@@ -124,6 +124,28 @@ async fn an_author_who_posts_all_the_time_goes_to_the_end_of_the_queue_after_a_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_round_of_more_followers_than_a_step_takes_goes_on_inside_a_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = Town::open(dir.path(), 12).await;
+    for reader in 1..12 {
+        town.visit(reader).await;
+        town.follow(reader, 0).await;
+    }
+    town.deliver().await;
+    for id in 100..103 {
+        town.publish(0, id).await;
+    }
+    let fan_out = town.fan_out().with_round_max(12);
+    let worker = town.worker_of(fan_out, town.stores.jobs.clone(), town.stores.doorbell.clone(), settings());
+    town.drained().await;
+    worker.stop().await;
+    for reader in 1..12 {
+        let items: Vec<u64> = town.entries(reader).await.iter().map(|entry| entry.key.item.0).skip(1).collect();
+        assert_eq!(items, [100, 101, 102], "reader {reader}: each once, in order");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_follows_do_not_make_a_post_wait() {
     let dir = tempfile::tempdir().unwrap();
     let town = Town::open(dir.path(), 2).await;

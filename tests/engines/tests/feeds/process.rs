@@ -103,7 +103,12 @@ impl Process {
             retry_max: Duration::from_millis(200),
             ..Settings::default()
         };
-        let worker = Worker::new(FanOut::new(feeds).with_step_max(STEP_MAX), jobs.clone(), doorbell, settings);
+        let worker = Worker::new(
+            FanOut::new(feeds).with_step_max(STEP_MAX).with_round_max(4 * STEP_MAX),
+            jobs.clone(),
+            doorbell,
+            settings,
+        );
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         let worker = tokio::spawn(async move { worker.run(stop).await });
