@@ -62,7 +62,8 @@ pub struct Advance {
     pub bucket: Bucket,
     /// Which of their inboxes.
     pub feed: FeedId,
-    /// The progress that was read before the records and recipients were.
+    /// The progress behind which the records begin. It was read before the records and recipients were, or is taken from
+    /// where events are finished.
     pub expected: Progress,
     /// The progress after this step; greater than `expected`.
     pub next: Progress,

@@ -63,13 +63,6 @@ pub enum Confirmed {
     Displaced,
 }
 
-impl Confirmed {
-    /// Whether it is still its device's session.
-    pub fn is_kept(self) -> bool {
-        self == Self::Kept
-    }
-}
-
 /// Orders the connections of one device: a later claim has a greater token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use feedgate_common::UserNo;
 use feedgate_common::sessions::{Claim, LEASE};
 use feedgate_gateway::Settings;
 use serde_json::json;
@@ -239,6 +240,11 @@ async fn i17_what_another_node_could_not_be_told_to_close_ends_within_seconds_on
     two.rig.stop().await;
 }
 
+/// The claim of a connection that was made long ago and has ended.
+fn given_up(user: UserNo, device: &str) -> Claim {
+    Claim { user, device: device.parse().unwrap(), durable: true, node: "node".to_owned(), connection: 9, since: 0 }
+}
+
 #[tokio::test]
 async fn i17_a_claim_that_was_given_up_and_is_carried_out_later_leaves_no_session() {
     let Two { rig, sessions, .. } = two(|_| ()).await;
@@ -252,14 +258,7 @@ async fn i17_a_claim_that_was_given_up_and_is_carried_out_later_leaves_no_sessio
     // For longer than anything is looked for after a call that failed once.
     clock.advance(90).await;
     sessions.rest.set(Weather::Fair);
-    let late = Claim {
-        user,
-        device: "node-9".parse().unwrap(),
-        durable: false,
-        node: "node".to_owned(),
-        connection: 9,
-        since: 0,
-    };
+    let late = Claim { durable: false, ..given_up(user, "node-9") };
     clock.advance(6).await;
     sessions.inner.claim(late).await.unwrap();
     clock.advance(60).await;
@@ -304,16 +303,7 @@ async fn i17_an_older_claim_that_is_carried_out_late_lets_the_device_connect_aga
     let Two { rig, other, sessions, .. } = two(|settings| settings.reread_interval_secs = 1).await;
     let user = rig.number("ann").await;
     let mut newer = rig.connected_at(other, "ann", "phone").await;
-    // Its connection was made long ago, and its node has given it up.
-    let late = Claim {
-        user,
-        device: "phone".parse().unwrap(),
-        durable: true,
-        node: "node".to_owned(),
-        connection: 9,
-        since: 1,
-    };
-    sessions.inner.claim(late).await.unwrap();
+    sessions.inner.claim(given_up(user, "phone")).await.unwrap();
     assert_eq!(newer.closed().await, Next::Closed(3011));
     let mut again = rig.connected_at(other, "ann", "phone").await;
     assert_eq!(again.ask("ping", json!({})).await["ping"], json!({}));

@@ -10,7 +10,7 @@ use clap::builder::RangedU64ValueParser as Count;
 #[command(about = "A cluster on this machine, beside the standalone binary")]
 pub(crate) struct Options {
     /// Followers who are online when a post goes to all; with --busy, those of each author
-    #[arg(long, default_value_t = 500, value_parser = Count::<usize>::new().range(1..=19_000))]
+    #[arg(long, default_value_t = 500, value_parser = Count::<usize>::new().range(2..=19_000))]
     pub(crate) readers: usize,
     /// Posts to one device, one after another; with --busy, those of all authors
     #[arg(long, default_value_t = 300, value_parser = Count::<usize>::new().range(1..))]

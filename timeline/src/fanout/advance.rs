@@ -6,7 +6,8 @@
 //!        └──────────── Overtaken ──────────────────────┼──────────── Stale ──────────────┘
 //! ```
 //!
-//! The order of the reads is the rule: progress before edges, counter never after edges.
+//! The order of the reads is the rule: no record after the edges, no counter after the edges. The step compares the progress
+//! behind which the records begin, whenever that was read.
 //!
 //! An author with few followers is advanced in all buckets by one round of the same reads. The first round need not read the
 //! progress: events are finished up to a record that every bucket has passed, so that is where each of them stands. The
@@ -134,13 +135,10 @@ impl FanOut {
         if outbox.records.is_empty() {
             return Ok(Round { grown: vec![], hot: None, left: Left::Nothing(finished) });
         }
-        if recipients.len() >= self.round_max {
-            let hot = hot(author, &outbox, &outbox.records);
-            return Ok(Round { grown: vec![], hot, left: Left::BucketByBucket });
-        }
+        let fits = recipients.len() < self.round_max;
         let progress = vec![Progress::at(finished); self.inboxes().buckets().into()];
         let mut round = self.step_all(author, progress, finished, outbox, recipients).await?;
-        if round.left == Left::BucketByBucket {
+        if fits && round.left == Left::BucketByBucket {
             round.left = Left::AnotherRound(0);
         }
         Ok(round)
@@ -163,19 +161,15 @@ impl FanOut {
         if outbox.records.is_empty() {
             return Ok(Round { grown: vec![], hot: None, left: Left::Nothing(least) });
         }
-        let hot = hot(author, &outbox, &outbox.records);
         let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
         let all_pulled = progress.iter().all(|&of| ahead(of).is_empty() || pulled(of, ahead(of)) > 0);
         let recipients =
             if all_pulled { vec![] } else { self.archive().all_recipients(author, self.round_max).await? };
-        if recipients.len() >= self.round_max {
-            return Ok(Round { grown: vec![], hot, left: Left::BucketByBucket });
-        }
         self.step_all(author, progress, least, outbox, recipients).await
     }
 
-    /// Takes a step of each bucket that has not reached the end of `outbox`. The buckets stand at `progress`, the records
-    /// begin after `least`, and `recipients` are all followers.
+    /// Takes a step of each bucket that has not reached the end of `outbox`, unless there are more followers than one round
+    /// takes. The buckets stand at `progress`, the records begin after `least`, and `recipients` are all followers.
     async fn step_all(
         &self,
         author: UserNo,
@@ -187,6 +181,9 @@ impl FanOut {
         let buckets = self.inboxes().buckets();
         let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
         let hot = hot(author, &outbox, &outbox.records);
+        if recipients.len() >= self.round_max {
+            return Ok(Round { grown: vec![], hot, left: Left::BucketByBucket });
+        }
         let mut shares: Vec<Vec<Recipient>> = vec![vec![]; buckets.into()];
         for recipient in recipients {
             shares[usize::from(recipient.reader.bucket(buckets).0)].push(recipient);
@@ -248,12 +245,11 @@ impl FanOut {
     /// Takes steps of different buckets. Gives for each what has grown by it, and the last record that it has passed; neither
     /// if the inboxes refused the step, or if it failed.
     async fn take_all(&self, steps: Vec<Advance>) -> Vec<(Option<Growth>, Option<OutboxSeq>)> {
-        let kept: Vec<_> = steps.iter().map(|step| (step.author, step.records.clone(), step.next.done)).collect();
-        let buckets: Vec<_> = steps.iter().map(|step| step.bucket).collect();
+        let kept: Vec<_> =
+            steps.iter().map(|step| (step.author, step.bucket, step.records.clone(), step.next.done)).collect();
         let taken = self.inboxes().advance_all(steps).await;
         failpoint::hit("step-answered");
-        let growths = kept.into_iter().zip(taken).zip(buckets);
-        let growth = |(((author, records, done), taken), bucket)| match taken {
+        let growth = |((author, bucket, records, done), taken)| match taken {
             Ok(Advanced::Moved(inboxes)) => {
                 let grown = (!inboxes.is_empty()).then_some(Growth { author, records, inboxes, traced: vec![] });
                 (grown, Some(done))
@@ -264,7 +260,7 @@ impl FanOut {
                 (None, None)
             }
         };
-        growths.map(growth).collect()
+        kept.into_iter().zip(taken).map(growth).collect()
     }
 }
 

@@ -42,12 +42,7 @@ async fn a_post_reaches_every_followers_inbox_and_nobody_elses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn i11_a_delete_follows_its_add() {
     let dir = tempfile::tempdir().unwrap();
-    let town = Town::open(dir.path(), 8).await;
-    for reader in 1..8 {
-        town.visit(reader).await;
-        town.follow(reader, 0).await;
-    }
-    town.deliver().await;
+    let town = Town::with_followers(dir.path(), 8).await;
     // All of it accepted before anybody works, then worked off by two at once.
     town.publish(0, 100).await;
     town.publish(0, 101).await;

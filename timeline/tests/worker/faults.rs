@@ -284,10 +284,7 @@ async fn a_worker_whose_every_job_fails_stands_still_until_one_is_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_waits_for_what_is_in_flight_and_takes_nothing_more() {
     let dir = tempfile::tempdir().unwrap();
-    let town = Town::open(dir.path(), 2).await;
-    town.visit(1).await;
-    town.follow(1, 0).await;
-    town.deliver().await;
+    let town = Town::with_followers(dir.path(), 2).await;
     // Never relayed: the sweep at the start is what puts its job in, and then puts nothing in again.
     town.stores.archive.write(vec![Write::Publish(town.item(0, 100))], NOW).await.unwrap();
     let goes_on = CancellationToken::new();

@@ -18,17 +18,6 @@ impl Town {
     }
 }
 
-/// Users `1..users` follow user 0, and all of them have an inbox.
-async fn followers(dir: &std::path::Path, users: usize) -> Town {
-    let town = Town::open(dir, users).await;
-    for reader in 1..users {
-        town.visit(reader).await;
-        town.follow(reader, 0).await;
-    }
-    town.deliver().await;
-    town
-}
-
 /// What each reader has got live, between items for all, and who has got it.
 async fn only_the_audience_gets_it(town: &Town, users: usize, audience: &[usize]) {
     town.publish(0, 1).await;
@@ -56,7 +45,7 @@ async fn only_the_audience_gets_it(town: &Town, users: usize, audience: &[usize]
 async fn s9_a_round_of_steps_brings_a_narrowed_item_to_its_audience() {
     for audience in [1, 0] {
         let dir = tempfile::tempdir().unwrap();
-        let town = followers(dir.path(), STEP_MAX).await;
+        let town = Town::with_followers(dir.path(), STEP_MAX).await;
         only_the_audience_gets_it(&town, STEP_MAX, &[audience]).await;
     }
 }
@@ -65,7 +54,7 @@ async fn s9_a_round_of_steps_brings_a_narrowed_item_to_its_audience() {
 async fn s9_each_bucket_alone_brings_a_narrowed_item_to_its_audience() {
     let dir = tempfile::tempdir().unwrap();
     let users = 8 * STEP_MAX;
-    let town = followers(dir.path(), users).await;
+    let town = Town::with_followers(dir.path(), users).await;
     let audience: Vec<usize> = (1..users).filter(|reader| reader % 3 != 0).collect();
     only_the_audience_gets_it(&town, users, &audience).await;
 }
@@ -74,7 +63,7 @@ async fn s9_each_bucket_alone_brings_a_narrowed_item_to_its_audience() {
 async fn s9_a_narrowed_item_of_an_author_who_is_pulled_is_pushed_to_its_audience() {
     let dir = tempfile::tempdir().unwrap();
     let users = 4 * STEP_MAX;
-    let town = followers(dir.path(), users).await;
+    let town = Town::with_followers(dir.path(), users).await;
     town.classify(0, Class::Pull).await;
     only_the_audience_gets_it(&town, users, &[1, 2, 5]).await;
 }
@@ -82,7 +71,7 @@ async fn s9_a_narrowed_item_of_an_author_who_is_pulled_is_pushed_to_its_audience
 #[tokio::test(flavor = "multi_thread")]
 async fn s9_an_unfollow_takes_a_narrowed_item_away_and_a_follow_brings_it_back() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers(dir.path(), 3).await;
+    let town = Town::with_followers(dir.path(), 3).await;
     town.publish_narrowed(0, 1, &[1]).await;
     town.deliver().await;
     for (follows, wants) in [(false, BTreeSet::new()), (true, BTreeSet::from([1]))] {

@@ -91,17 +91,6 @@ impl Doorbell for Meanwhile {
     }
 }
 
-/// A town in which every other user has an inbox and follows user 0.
-async fn followers_of_user_0(dir: &std::path::Path, users: usize) -> Town {
-    let town = Town::open(dir, users).await;
-    for reader in 1..users {
-        town.visit(reader).await;
-        town.follow(reader, 0).await;
-    }
-    town.deliver().await;
-    town
-}
-
 /// How far the reader's inbox is, and how long; nobody reads it for that.
 async fn stands(town: &Town, reader: usize) -> (Watermarks, u64) {
     let stand = town.stores.inboxes.stand(town.key(reader)).await.unwrap().expect("an inbox");
@@ -111,7 +100,7 @@ async fn stands(town: &Town, reader: usize) -> (Watermarks, u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_that_is_pulled_reaches_no_inbox_by_push_rings_hot_once_and_is_taken_in_by_the_next_read() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 3).await;
+    let town = Town::with_followers(dir.path(), 3).await;
     let before = stands(&town, 1).await;
     town.classify(0, Class::Pull).await;
     let told = Arc::new(Told::default());
@@ -131,7 +120,7 @@ async fn a_post_that_is_pulled_reaches_no_inbox_by_push_rings_hot_once_and_is_ta
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_that_is_pulled_and_comes_while_one_that_is_pushed_is_on_its_way_rings_hot_too() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 5).await;
+    let town = Town::with_followers(dir.path(), 5).await;
     town.publish(0, 100).await;
     town.classify(0, Class::Pull).await;
     let told = Arc::new(Told::default());
@@ -151,7 +140,7 @@ async fn a_post_that_is_pulled_and_comes_while_one_that_is_pushed_is_on_its_way_
 async fn i13_an_author_who_crosses_from_push_to_pull_and_back_shows_every_item_once() {
     const USERS: usize = 5;
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), USERS).await;
+    let town = Town::with_followers(dir.path(), USERS).await;
     town.unfollow(3, 0).await;
     let classes = [Class::Push, Class::Push, Class::Pull, Class::Pull, Class::Push, Class::Pull, Class::Push];
     for (class, id) in classes.into_iter().zip(1..) {
@@ -187,7 +176,7 @@ async fn i13_an_author_who_crosses_from_push_to_pull_and_back_shows_every_item_o
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_addressed_to_a_reader_comes_at_once_and_stays_when_its_author_is_left() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 4).await;
+    let town = Town::with_followers(dir.path(), 4).await;
     town.unfollow(2, 0).await;
     town.deliver().await;
     let told = Arc::new(Told::default());
@@ -211,7 +200,7 @@ async fn what_is_addressed_to_a_reader_comes_at_once_and_stays_when_its_author_i
 #[tokio::test(flavor = "multi_thread")]
 async fn i4_a_step_that_brings_what_is_pushed_also_tells_of_what_it_passes_by() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 2).await;
+    let town = Town::with_followers(dir.path(), 2).await;
     town.publish(0, 100).await;
     town.classify(0, Class::Pull).await;
     town.publish(0, 101).await;
@@ -256,7 +245,7 @@ async fn i4_an_inbox_that_the_cleaner_has_dropped_is_passed_by_and_rebuilt_exact
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_ends_however_fast_more_comes_to_be_pulled() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 2).await;
+    let town = Town::with_followers(dir.path(), 2).await;
     town.classify(0, Class::Pull).await;
     let mut posts = 0;
     let mut post = async || {
@@ -279,7 +268,7 @@ async fn a_read_ends_however_fast_more_comes_to_be_pulled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_number_that_the_archive_does_not_have_holds_up_no_read() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 2).await;
+    let town = Town::with_followers(dir.path(), 2).await;
     town.classify(0, Class::Pull).await;
     town.publish(0, 100).await;
     town.changes.heard_pull(1000);
@@ -293,7 +282,7 @@ async fn a_number_that_the_archive_does_not_have_holds_up_no_read() {
 async fn whoever_has_been_away_takes_in_however_much_there_is_by_one_read() {
     const POSTS: u64 = 200;
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 2).await;
+    let town = Town::with_followers(dir.path(), 2).await;
     town.classify(0, Class::Pull).await;
     let before = stands(&town, 1).await.1;
     let posts = (1..=POSTS).map(|id| Write::Publish(town.item(0, id))).collect();
@@ -311,7 +300,7 @@ async fn whoever_has_been_away_takes_in_however_much_there_is_by_one_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn history_that_is_pulled_rings_nobody_whatever_the_number_of_followers() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 5).await;
+    let town = Town::with_followers(dir.path(), 5).await;
     let told = Arc::new(Told::default());
     let _listening = told.listen(&town);
     let old = |id| Import::Item { publish: town.item(0, id), version: 1, deleted: false };
@@ -329,7 +318,7 @@ async fn history_that_is_pulled_rings_nobody_whatever_the_number_of_followers() 
 async fn what_was_accepted_before_history_of_its_author_rings_all_the_same() {
     for users in [2, 5] {
         let dir = tempfile::tempdir().unwrap();
-        let town = followers_of_user_0(dir.path(), users).await;
+        let town = Town::with_followers(dir.path(), users).await;
         let told = Arc::new(Told::default());
         let _listening = told.listen(&town);
         let old = |publish| Write::Import(Import::Item { publish, version: 1, deleted: false });
@@ -361,7 +350,7 @@ async fn what_was_accepted_before_history_of_its_author_rings_all_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_addressed_to_a_reader_wakes_all_the_devices_whoever_has_taken_it_in() {
     let dir = tempfile::tempdir().unwrap();
-    let town = followers_of_user_0(dir.path(), 2).await;
+    let town = Town::with_followers(dir.path(), 2).await;
     town.classify(0, Class::Pull).await;
     town.publish(0, 100).await;
     town.changes.heard_pull(1);

@@ -126,12 +126,7 @@ async fn an_author_who_posts_all_the_time_goes_to_the_end_of_the_queue_after_a_b
 #[tokio::test(flavor = "multi_thread")]
 async fn a_round_of_more_followers_than_a_step_takes_goes_on_inside_a_record() {
     let dir = tempfile::tempdir().unwrap();
-    let town = Town::open(dir.path(), 12).await;
-    for reader in 1..12 {
-        town.visit(reader).await;
-        town.follow(reader, 0).await;
-    }
-    town.deliver().await;
+    let town = Town::with_followers(dir.path(), 12).await;
     for id in 100..103 {
         town.publish(0, id).await;
     }

@@ -62,6 +62,17 @@ impl Town {
         Self { feeds, changes, pages, publisher, names, nos, stores, _hears: hears }
     }
 
+    /// A town in which users `1..users` follow user 0, and each of them has an inbox.
+    pub(crate) async fn with_followers(dir: &Path, users: usize) -> Self {
+        let town = Self::open(dir, users).await;
+        for reader in 1..users {
+            town.visit(reader).await;
+            town.follow(reader, 0).await;
+        }
+        town.deliver().await;
+        town
+    }
+
     pub(crate) fn name(&self, user: usize) -> UserId {
         self.names[user].clone()
     }

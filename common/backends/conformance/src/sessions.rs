@@ -64,7 +64,7 @@ async fn claim_on(pool: &dyn Sessions, node: &str, name: &str, connection: u64) 
 
 async fn confirm(pool: &dyn Sessions, held: &[&Held]) -> Vec<bool> {
     let confirmed = pool.confirm(held.iter().map(|held| (*held).clone()).collect()).await.expect("the pool works");
-    confirmed.into_iter().map(Confirmed::is_kept).collect()
+    confirmed.into_iter().map(|confirmed| confirmed == Confirmed::Kept).collect()
 }
 
 async fn nodes(pool: &dyn Sessions, users: &[UserNo]) -> Vec<Vec<String>> {

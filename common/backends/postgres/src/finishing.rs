@@ -1,7 +1,7 @@
-//! Calls that finish events at the same time share a transaction.
+//! Calls that finish events at the same time share statements.
 //!
-//! Invariant: a call is answered with what stays outstanding of its own events. If the transaction fails, each of its calls
-//! is told so, and may finish its events again.
+//! Invariant: a call is answered with what stays outstanding of its own events. If a statement fails, each of the calls is
+//! told so, and may finish its events again.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::events;
 use crate::groups::{self, Groups};
 use crate::pool::{self, Pool, work};
 
-/// How many transactions are under way at once. Two that finish events of the same author wait for each other.
+/// How many groups are carried out at once. Two that finish events of the same author wait for each other.
 const GROUPS: usize = 2;
 
-/// A transaction takes no further call once it has this many events.
+/// A group takes no further call once it has this many events.
 const EVENTS_MAX: usize = 256;
 
-/// How many calls may wait for a transaction; further calls wait for a place.
+/// How many calls may wait for a group; further calls wait for a place.
 const CALLS_MAX: usize = 16 * 1024;
 
 type Call = groups::Call<Vec<Event>, Vec<Event>>;
 
-/// The calls that become one transaction.
+/// The calls that share statements.
 #[derive(Default)]
 struct Group {
     calls: Vec<Call>,
@@ -58,11 +58,8 @@ impl Group {
 
 /// Whether an event that stays is of the outbox of one of these.
 fn is_one_of(stays: &Event, asked: &[Event]) -> bool {
-    let author = |event: &Event| match event {
-        Event::Outbox { author, .. } => Some(*author),
-        Event::Edge { .. } | Event::Direct { .. } => None,
-    };
-    asked.iter().any(|event| author(event).is_some() && author(event) == author(stays))
+    let Event::Outbox { author: stays, .. } = stays else { return false };
+    asked.iter().any(|event| matches!(event, Event::Outbox { author, .. } if author == stays))
 }
 
 /// The calls of this process that finish events, and the tasks that carry them out.

@@ -53,6 +53,43 @@ pub(crate) trait Group<Q, A>: Default + Send + 'static {
     fn is_full(&self) -> bool;
 }
 
+/// Up to `MAX` calls that are answered one by one.
+pub(crate) struct UpTo<const MAX: usize, Q, A>(Vec<Call<Q, A>>);
+
+impl<const MAX: usize, Q, A> Default for UpTo<MAX, Q, A> {
+    fn default() -> Self {
+        Self(vec![])
+    }
+}
+
+impl<const MAX: usize, Q: Send + 'static, A: Send + 'static> Group<Q, A> for UpTo<MAX, Q, A> {
+    fn add(&mut self, call: Call<Q, A>) {
+        self.0.push(call);
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.len() >= MAX
+    }
+}
+
+impl<const MAX: usize, Q: Copy, A> UpTo<MAX, Q, A> {
+    /// What each call asks for, in their order.
+    pub(crate) fn asked(&self) -> Vec<Q> {
+        self.0.iter().map(|call| call.asked).collect()
+    }
+
+    /// Answers each call from what was `found` for it, in their order; or all of them with the error.
+    pub(crate) fn answer<F>(self, found: Result<Vec<F>>, answer: impl Fn(Q, F) -> Result<A>) {
+        match found {
+            Ok(found) => self.0.into_iter().zip(found).for_each(|(call, found)| {
+                let answer = answer(call.asked, found);
+                call.answer(answer);
+            }),
+            Err(error) => self.0.into_iter().for_each(|call| call.answer(Err(error.clone()))),
+        }
+    }
+}
+
 /// A handle of the task that puts calls into groups. The task ends when the handle is dropped and all waiting calls are
 /// answered.
 pub(crate) struct Groups<Q, A>(mpsc::Sender<Call<Q, A>>);

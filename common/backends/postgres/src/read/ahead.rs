@@ -11,7 +11,7 @@ use feedgate_common::error::Result;
 use sqlx::PgConnection;
 
 use super::push;
-use crate::groups::{self, Groups};
+use crate::groups::{Groups, UpTo};
 use crate::pool::{self, Pool, work};
 use crate::rows;
 
@@ -72,31 +72,14 @@ struct Asked {
     recipients: usize,
 }
 
-type Call = groups::Call<Asked, Option<Ahead>>;
-
 /// The calls that become one statement.
-#[derive(Default)]
-struct Query(Vec<Call>);
+type Query = UpTo<AUTHORS_MAX, Asked, Option<Ahead>>;
 
-impl groups::Group<Asked, Option<Ahead>> for Query {
-    fn add(&mut self, call: Call) {
-        self.0.push(call);
-    }
-
-    fn is_full(&self) -> bool {
-        self.0.len() >= AUTHORS_MAX
-    }
-}
-
-impl Query {
-    async fn carry_out(self, pool: &Pool) {
-        let asked: Vec<Asked> = self.0.iter().map(|call| call.asked).collect();
-        let asked = &asked[..];
-        match pool.read(work!(|connection| read(connection, asked))).await {
-            Ok(found) => self.0.into_iter().zip(found).for_each(|(call, ahead)| call.answer(Ok(ahead))),
-            Err(error) => self.0.into_iter().for_each(|call| call.answer(Err(error.clone()))),
-        }
-    }
+async fn carry_out(query: Query, pool: &Pool) {
+    let asked = query.asked();
+    let asked = &asked[..];
+    let found = pool.read(work!(|connection| read(connection, asked))).await;
+    query.answer(found, |_, ahead| Ok(ahead));
 }
 
 async fn read(connection: &mut PgConnection, asked: &[Asked]) -> sqlx::Result<Vec<Option<Ahead>>> {
@@ -145,7 +128,7 @@ impl SharedAhead {
     pub(crate) fn start(pool: Arc<Pool>) -> Self {
         Self(Groups::start(QUERIES, CALLS_MAX, move |query: Query| {
             let pool = pool.clone();
-            async move { query.carry_out(&pool).await }
+            async move { carry_out(query, &pool).await }
         }))
     }
 

@@ -20,7 +20,7 @@ use feedgate_common::{Entry, InboxKey, Watermarks};
 use sqlx::PgConnection;
 
 use crate::fault::{self, corrupt};
-use crate::groups::{self, Groups};
+use crate::groups::{Groups, UpTo};
 use crate::pool::{self, Pool, work};
 use crate::rows;
 
@@ -102,36 +102,14 @@ struct Asked {
     limit: usize,
 }
 
-type Call = groups::Call<Asked, News>;
-
 /// The calls that become one statement.
-#[derive(Default)]
-struct Query(Vec<Call>);
+type Query = UpTo<READERS_MAX, Asked, News>;
 
-impl groups::Group<Asked, News> for Query {
-    fn add(&mut self, call: Call) {
-        self.0.push(call);
-    }
-
-    fn is_full(&self) -> bool {
-        self.0.len() >= READERS_MAX
-    }
-}
-
-impl Query {
-    async fn carry_out(self, pool: &Pool) {
-        let asked: Vec<Asked> = self.0.iter().map(|call| call.asked).collect();
-        let asked = &asked[..];
-        match pool.read(work!(|connection| read(connection, asked))).await {
-            Ok(found) => {
-                for (call, found) in self.0.into_iter().zip(found) {
-                    let news = found.cut(call.asked).map_err(fault::store_error);
-                    call.answer(news);
-                }
-            }
-            Err(error) => self.0.into_iter().for_each(|call| call.answer(Err(error.clone()))),
-        }
-    }
+async fn carry_out(query: Query, pool: &Pool) {
+    let asked = query.asked();
+    let asked = &asked[..];
+    let found = pool.read(work!(|connection| read(connection, asked))).await;
+    query.answer(found, |asked, found: Found| found.cut(asked).map_err(fault::store_error));
 }
 
 /// What a statement has found for one reader, by number.
@@ -202,7 +180,7 @@ impl SharedNews {
     pub(crate) fn start(pool: Arc<Pool>) -> Self {
         Self(Groups::start(QUERIES, CALLS_MAX, move |query: Query| {
             let pool = pool.clone();
-            async move { query.carry_out(&pool).await }
+            async move { carry_out(query, &pool).await }
         }))
     }
 

@@ -105,9 +105,9 @@ impl RedisInboxes {
         for step in steps {
             step.check(self.buckets());
             assert!(step.author == author, "steps that are taken at once are of one author");
-            let push = Push::of(step)?;
-            keys.extend(push.keys.iter().cloned());
-            arguments.extend(push.arguments.iter().cloned());
+            let mut push = Push::of(step)?;
+            keys.append(&mut push.keys);
+            arguments.append(&mut push.arguments);
             pushes.push(push);
         }
         let reply = self.link.script(&self.scripts.advance, &keys, &arguments).await?;
@@ -167,8 +167,9 @@ impl Inboxes for RedisInboxes {
 
     async fn advance(&self, step: Advance) -> Result<Advanced> {
         step.check(self.buckets());
-        let push = Push::of(&step)?;
-        let arguments = of_author(step.author).into_iter().chain(push.arguments.iter().cloned()).collect();
+        let mut push = Push::of(&step)?;
+        let mut arguments = of_author(step.author).to_vec();
+        arguments.append(&mut push.arguments);
         let reply = self.run(&self.scripts.advance, step.bucket, &push.keys, arguments).await?;
         self.advanced(&step, &push, reply).await
     }
