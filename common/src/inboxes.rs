@@ -72,6 +72,10 @@ pub struct Advance {
     pub records: Vec<Record>,
     /// At most [`STEP_MAX`], ascending by reader.
     pub recipients: Vec<Recipient>,
+    /// Whether the counters of the recipients may have been read before the records were. Then the step is stale if a build
+    /// of a recipient's inbox is in flight: a note with such a counter could not say whether the build has the record. A
+    /// home may answer so to all of these steps.
+    pub kept: bool,
 }
 
 impl Advance {

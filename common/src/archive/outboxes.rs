@@ -29,6 +29,9 @@ pub struct Ahead {
     pub outbox: Outbox,
     /// The followers in all buckets, in no order; none if no record after `finished` is pushed.
     pub recipients: Vec<Recipient>,
+    /// Whether the followers were read earlier. They are those of the snapshot all the same, but their counters are of the
+    /// earlier time: so a step with them is [`kept`](crate::inboxes::Advance::kept).
+    pub kept: bool,
 }
 
 /// What is known of an author.

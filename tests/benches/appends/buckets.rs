@@ -63,6 +63,7 @@ async fn post(store: Arc<EmbeddedInboxes>, readers: u32, n: u64) -> anyhow::Resu
         next: Progress::at(1),
         records: vec![record(1, n)],
         recipients,
+        kept: false,
     });
     for answer in futures_util::future::join_all(steps.map(|step| store.advance(step))).await {
         anyhow::ensure!(matches!(answer?, Advanced::Moved(_)), "another moved the progress");

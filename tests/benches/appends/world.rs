@@ -68,6 +68,7 @@ impl World {
             next: Progress::at(seq),
             records: vec![record(seq, n)],
             recipients: self.followers[author as usize].iter().map(edge).collect(),
+            kept: false,
         }
     }
 }

@@ -64,6 +64,8 @@ pub struct Bounds {
     pub remembers: bool,
     /// Whether a worker may begin where events are finished, without asking the inboxes.
     pub unasked: bool,
+    /// Whether a worker may take the followers that were read before, if their edges have not changed since.
+    pub keeps: bool,
 
     /// Records that authors write: adds, and updates and deletes if they are allowed.
     pub records: u8,
@@ -125,6 +127,7 @@ impl Bounds {
         ranks: Ranks::AsPosted,
         remembers: false,
         unasked: false,
+        keeps: false,
         records: 2,
         edits: false,
         deletes: true,

@@ -62,6 +62,8 @@ pub const ALL: &[Bounds] = &[
     Bounds { name: "roll_back_and_crash", deletes: false, rollbacks: 1, executors: 2, crashes: 1, ..SMALL },
     Bounds { name: "roll_back_two_rebuilds", records: 1, deletes: false, sleeps: 1, rollbacks: 1, rebuilds: 2, ..SMALL },
     Bounds { name: "roll_back_unasked", unasked: true, deletes: false, rollbacks: 1, executors: 2, sleeps: 1, ..SMALL },
+    Bounds { name: "keep_followers", keeps: true, authors: 2, deletes: false, follows_changed: 1, sleeps: 1, ..SMALL },
+    Bounds { name: "keep_followers_and_refollow", keeps: true, records: 3, deletes: false, executors: 2, follows_changed: 2, ..SMALL },
     Bounds { name: "roll_back_across_classes", classes_changed: 1, rollbacks: 1, follows_changed: 1, ..SMALL },
     Bounds { name: "feeds", feeds: 2, devices: 2, executors: 2, records: 3, follows_changed: 1, step: ALL_RECORDS, ..SMALL },
     Bounds { name: "feeds_asleep", feeds: 2, devices: 2, deletes: false, follows_changed: 1, sleeps: 1, step: ALL_RECORDS, ..SMALL },

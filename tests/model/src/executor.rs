@@ -22,7 +22,12 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
                 actions.extend(unasked.map(|author| Action::PushBeginUnasked { slot, author }));
             }
             Executor::Holding { author, .. } => actions.push(Action::PushBegin { slot, author: usize::from(*author) }),
-            Executor::Records { .. } => actions.push(Action::PushRecipients { slot }),
+            Executor::Records { author, .. } => {
+                actions.push(Action::PushRecipients { slot });
+                if are_kept(model, state, usize::from(*author)) {
+                    actions.push(Action::PushRecipientsKept { slot });
+                }
+            }
             Executor::Recipients { .. } => actions.push(Action::PushStep { slot }),
             Executor::AtHead { .. } => actions.push(Action::PushFinish { slot }),
             Executor::Filling { .. } => actions.push(Action::PushFill { slot }),
@@ -86,37 +91,68 @@ fn begin_at(model: &Fanout, state: &mut State, slot: usize, author: usize, expec
     };
 }
 
-/// Reads the recipients with their edges and counters: those who hold a row that is in effect.
+/// The followers of an author with their edges and counters: those who hold a row that is in effect.
+fn followers(model: &Fanout, state: &State, author: usize) -> [Option<To>; READERS] {
+    std::array::from_fn(|reader| {
+        let edge = state.truth.edge(reader, author);
+        let follows = reader < model.bounds.readers && state.truth.readers[reader].rows[author].held && edge.on;
+        let counter = state.truth.readers[reader].counter;
+        let (generation, from) = (edge.generation as u8, edge.from as u8);
+        follows.then_some(To { generation, from, counter, active: false })
+    })
+}
+
+/// Whether the followers of an author are kept, and none of their edges has changed since they were read.
+fn are_kept(model: &Fanout, state: &State, author: usize) -> bool {
+    let edges = |of: [Option<To>; READERS]| of.map(|to| to.map(|to| (to.generation, to.from)));
+    let unchanged = |kept| edges(kept) == edges(followers(model, state, author));
+    state.kept[author].is_some_and(|kept| unchanged(kept) || model.variant == Some(Variant::KeptThoughChanged))
+}
+
+/// Reads the recipients after the records.
 pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
+    let Executor::Records { author, .. } = state.executors[slot] else { return };
+    let read = followers(model, state, author.into());
+    if model.bounds.keeps {
+        state.kept[usize::from(author)] = Some(read);
+    }
+    recipients_among(model, state, slot, (read, false));
+}
+
+/// Takes the recipients among the followers that are kept. Their counters may be older than the records.
+pub(crate) fn recipients_kept(model: &Fanout, state: &mut State, slot: usize) {
+    let Executor::Records { author, .. } = state.executors[slot] else { return };
+    let Some(kept) = state.kept[usize::from(author)] else { return };
+    recipients_among(model, state, slot, (kept, true));
+}
+
+fn recipients_among(model: &Fanout, state: &mut State, slot: usize, (all, kept): ([Option<To>; READERS], bool)) {
     let Executor::Records { author, told, expected, head } = state.executors[slot] else { return };
     let of = usize::from(author);
     let mut to = [None; READERS];
     let first = state.truth.records(model, of, head)[usize::from(expected.done)];
     if first.route != Route::Pull || expected.last > 0 {
         let mut room = model.bounds.step.recipients;
-        for (reader, to) in to.iter_mut().enumerate().take(model.bounds.readers) {
-            let held = state.truth.readers[reader].rows[of].held;
-            let edge = state.truth.edge(reader, of);
+        for (reader, follower) in all.into_iter().enumerate() {
             let own = model.is_own(reader, of) && model.variant != Some(Variant::OwnIsLeftOut);
             let ahead = reader_no(reader).0 > expected.last.into();
-            if held && edge.on && ahead && room > 0 && state.truth.is_for((reader, of), own, &first) {
+            if let Some(follower) = follower
+                && ahead
+                && room > 0
+                && state.truth.is_for((reader, of), own, &first)
+            {
                 room -= 1;
-                *to = Some(To {
-                    generation: edge.generation as u8,
-                    from: edge.from as u8,
-                    counter: state.truth.readers[reader].counter,
-                    active: model.variant == Some(Variant::StaleActivity)
-                        && state.inbox(model.log_of(reader, first.feed)).is_some(),
-                });
+                let seen = || state.inbox(model.log_of(reader, first.feed)).is_some();
+                to[reader] = Some(To { active: model.variant == Some(Variant::StaleActivity) && seen(), ..follower });
             }
         }
     }
-    state.executors[slot] = Executor::Recipients { author, told, expected, head, to };
+    state.executors[slot] = Executor::Recipients { author, told, expected, head, to, kept };
 }
 
 /// Takes the push step, as `Inboxes::advance` does.
 pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
-    let Executor::Recipients { author, told, expected, head, mut to } = state.executors[slot] else { return };
+    let Executor::Recipients { author, told, expected, head, mut to, kept } = state.executors[slot] else { return };
     let of = usize::from(author);
     if model.variant == Some(Variant::CounterAfterEdges) {
         for (to, reader) in to.iter_mut().zip(&state.truth.readers) {
@@ -139,6 +175,7 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
         step.records.retain(|record| !other_feeds.contains(&record.seq));
     }
     step.records.retain(|record| record.op != Op::Forget);
+    step.kept = kept && model.variant != Some(Variant::KeptLeaveNotes);
     let before: Vec<usize> = heads(state);
     let active =
         |reader: usize| model.variant != Some(Variant::StaleActivity) || to[reader].is_some_and(|to| to.active);

@@ -101,7 +101,9 @@ impl State {
                 Some(_) | None => {}
             }
         }
-        if verdicts.iter().any(|(.., verdict)| *verdict == Verdict::Stale) {
+        let is_built = |to| self.inbox(log_of(to)).is_none() && self.store.placeholders[log_of(to)].epoch > 0;
+        let unsure = step.kept && step.recipients.iter().any(is_built);
+        if unsure || verdicts.iter().any(|(.., verdict)| *verdict == Verdict::Stale) {
             return Outcome::Again;
         }
         for to in &step.recipients {

@@ -76,6 +76,8 @@
 //! | `roll_back_and_crash` | a rollback, two executors, a crash; no deletes | 142 906 |
 //! | `roll_back_two_rebuilds` | 1 record, a rollback, two rebuilds at once, a sleep; no deletes | 74 540 |
 //! | `roll_back_unasked` | a rollback, two executors that may begin where events are finished, a sleep; no deletes | 361 765 |
+//! | `keep_followers` | two authors, an executor that may take the followers as they were read before, an unfollow, a sleep; no deletes | 36 049 |
+//! | `keep_followers_and_refollow` | two executors that may do so, 3 records, 2 changes of the follow; no deletes | 163 729 |
 //! | `roll_back_across_classes` | a rollback, a change of class, an unfollow | 530 672 |
 //! | `feeds` | two feeds, a device each; two executors, 3 records, many in one step, an unfollow | 445 258 |
 //! | `feeds_asleep` | two feeds, a device each; many records in one step, an unfollow, a sleep; no deletes | 77 895 |
@@ -211,6 +213,7 @@ pub enum Action {
     PushBegin { slot: usize, author: usize },
     PushBeginUnasked { slot: usize, author: usize },
     PushRecipients { slot: usize },
+    PushRecipientsKept { slot: usize },
     PushStep { slot: usize },
     PushFinish { slot: usize },
     PushFill { slot: usize },
@@ -360,6 +363,7 @@ impl Fanout {
             Action::PushBegin { slot, author } => executor::begin(self, state, slot, author),
             Action::PushBeginUnasked { slot, author } => executor::begin_unasked(self, state, slot, author),
             Action::PushRecipients { slot } => executor::recipients(self, state, slot),
+            Action::PushRecipientsKept { slot } => executor::recipients_kept(self, state, slot),
             Action::PushStep { slot } => executor::step(self, state, slot),
             Action::PushFinish { slot } => executor::finish(self, state, slot),
             Action::PushFill { slot } => executor::fill(state, slot),
@@ -445,6 +449,7 @@ impl Model for Fanout {
             unnoticed: false,
             lost: [(0, 0); LOGS],
             looked: [(0, 0); LOGS],
+            kept: [None; AUTHORS],
             executors: Default::default(),
             follow_workers: Default::default(),
             takers: Default::default(),

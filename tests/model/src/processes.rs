@@ -67,8 +67,8 @@ pub enum Executor {
     Holding { author: u8, told: Told },
     /// Has read the progress, then the records up to `head`.
     Records { author: u8, told: Told, expected: Reached, head: u8 },
-    /// Has read the recipients after the records.
-    Recipients { author: u8, told: Told, expected: Reached, head: u8, to: [Option<To>; READERS] },
+    /// Has read the recipients after the records; or has taken those that were `kept`.
+    Recipients { author: u8, told: Told, expected: Reached, head: u8, to: [Option<To>; READERS], kept: bool },
     /// Has found nothing to do beyond the record `upto`.
     AtHead { author: u8, told: Told, upto: u8 },
     /// Has given out a sequence id and not filled it: only where that rule is broken.

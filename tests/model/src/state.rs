@@ -240,6 +240,8 @@ pub struct State {
     pub lost: [(u8, u8); LOGS],
     /// What a node knows to hold nothing for an inbox, as (epoch, pull number).
     pub looked: [(u8, u8); LOGS],
+    /// The followers of each author as they were read last, if they are kept.
+    pub kept: [Option<[Option<To>; READERS]>; AUTHORS],
     pub executors: [Executor; 2],
     pub follow_workers: [FollowWorker; 2],
     pub takers: [Taker; 2],
@@ -272,6 +274,7 @@ impl State {
             unnoticed,
             lost,
             looked,
+            kept,
             executors,
             follow_workers,
             takers,
@@ -282,7 +285,7 @@ impl State {
             went_back,
             twice,
         } = self;
-        let stores = (truth, store, least_epoch, snapshot, unnoticed, lost, looked);
+        let stores = (truth, store, least_epoch, snapshot, unnoticed, lost, looked, kept);
         let processes = (executors, follow_workers, takers, rebuilds, devices, spent, reused, went_back, twice);
         Bytes::of(&(stores, processes), xxh3_64_with_seed)
     }

@@ -98,6 +98,10 @@ pub enum Variant {
     ToldWithoutNumber,
     /// A worker begins where events are finished, also where they were reopened.
     UnaskedThoughReopened,
+    /// A worker takes the followers that were read before, though an edge has changed since.
+    KeptThoughChanged,
+    /// A step of followers that were read before leaves notes beside a placeholder.
+    KeptLeaveNotes,
     /// A take does not compare the watermarks.
     TakeWithoutCompare,
     /// A step that turns an edge off acts also if the inbox knows a later generation.

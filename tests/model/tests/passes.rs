@@ -64,7 +64,8 @@ passing! {
     move_and_follow move_asleep move_pulled move_and_trim move_in_the_past move_across_classes move_for_everyone
     move_narrowed move_and_roll_back move_direct
     replaced
-    roll_back roll_back_two_workers roll_back_and_crash roll_back_two_rebuilds roll_back_unasked roll_back_across_classes
+    roll_back roll_back_two_workers roll_back_and_crash roll_back_two_rebuilds roll_back_unasked
+    keep_followers keep_followers_and_refollow roll_back_across_classes
     feeds feeds_asleep feeds_named_meanwhile feeds_pulled feeds_direct
     direct direct_asleep
     shields everyone everyone_and_another

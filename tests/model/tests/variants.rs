@@ -56,6 +56,8 @@ variants! {
     reopened_work_finished_by_the_one_that_is_told: FinishedAsItIsTold in roll_back_and_crash breaks at_rest_no_inbox_is_ahead_of_push;
     reopened_work_begun_where_it_is_finished: UnaskedThoughReopened in roll_back_unasked breaks at_rest_no_inbox_is_ahead_of_push;
     reopened_work_finished_by_one_that_looked_before: ToldWithoutNumber in roll_back_and_crash breaks at_rest_no_inbox_is_ahead_of_push;
+    followers_kept_though_an_edge_has_changed: KeptThoughChanged in keep_followers_and_refollow breaks i4_at_rest_a_device_shows_what_is_wanted;
+    followers_kept_and_a_note_left: KeptLeaveNotes in keep_followers breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_take_without_compare: TakeWithoutCompare in pull breaks i3_an_add_stands_once;
     a_stale_forget: StaleForget in follow breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_delete_by_another_door: DeleteByClass in cross_classes breaks i11_a_delete_follows_its_add;

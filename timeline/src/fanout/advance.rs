@@ -129,7 +129,7 @@ impl FanOut {
     /// [`Self::advance_all`] can tell. Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn advance_unfinished(&self, author: UserNo) -> Result<Round> {
         let read = self.archive().ahead(author, RECORDS_MAX, self.round_max).await?;
-        let Some(Ahead { finished, outbox, recipients }) = read else {
+        let Some(Ahead { finished, outbox, recipients, kept }) = read else {
             return Ok(Round { grown: vec![], hot: None, left: Left::AnotherRound(0) });
         };
         if outbox.records.is_empty() {
@@ -137,7 +137,7 @@ impl FanOut {
         }
         let fits = recipients.len() < self.round_max;
         let progress = vec![Progress::at(finished); self.inboxes().buckets().into()];
-        let mut round = self.step_all(author, progress, finished, outbox, recipients).await?;
+        let mut round = self.step_all(author, progress, (finished, outbox), (recipients, kept)).await?;
         if fits && round.left == Left::BucketByBucket {
             round.left = Left::AnotherRound(0);
         }
@@ -165,18 +165,18 @@ impl FanOut {
         let all_pulled = progress.iter().all(|&of| ahead(of).is_empty() || pulled(of, ahead(of)) > 0);
         let recipients =
             if all_pulled { vec![] } else { self.archive().all_recipients(author, self.round_max).await? };
-        self.step_all(author, progress, least, outbox, recipients).await
+        self.step_all(author, progress, (least, outbox), (recipients, false)).await
     }
 
     /// Takes a step of each bucket that has not reached the end of `outbox`, unless there are more followers than one round
-    /// takes. The buckets stand at `progress`, the records begin after `least`, and `recipients` are all followers.
+    /// takes. The buckets stand at `progress`, the records begin after `least`, and `recipients` are all followers; they may
+    /// have been [kept](Advance::kept).
     async fn step_all(
         &self,
         author: UserNo,
         progress: Vec<Progress>,
-        least: OutboxSeq,
-        outbox: Outbox,
-        recipients: Vec<Recipient>,
+        (least, outbox): (OutboxSeq, Outbox),
+        (recipients, kept): (Vec<Recipient>, bool),
     ) -> Result<Round> {
         let buckets = self.inboxes().buckets();
         let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
@@ -199,7 +199,7 @@ impl FanOut {
             }
             let mut share = within(beyond(share, expected), narrowed(ahead).and_then(|item| audiences.get(&item)));
             share.truncate(self.step.recipients);
-            steps.push(plan((author, bucket), expected, ahead, share, self.step));
+            steps.push(Advance { kept, ..plan((author, bucket), expected, ahead, share, self.step) });
         }
         self.note(steps.iter(), outbox.live).await?;
         let mut told = vec![];

@@ -61,7 +61,7 @@ pub fn plan(
     if passed > 0 {
         // These records reach no inbox, so any feed will do.
         let (feed, next) = (FeedId::MAIN, Progress::at(expected.done + passed as u64));
-        return Advance { author, bucket, feed, expected, next, records: vec![], recipients: vec![] };
+        return Advance { author, bucket, feed, expected, next, records: vec![], recipients: vec![], kept: false };
     }
     let feed = ahead[0].feed;
     let alike = alike(ahead);
@@ -74,7 +74,7 @@ pub fn plan(
         Progress { done: expected.done, last: recipients.last().map(|r| r.reader) }
     };
     let records = ahead[..whole_records].iter().filter(|r| r.route != Route::Pull).copied().collect();
-    Advance { author, bucket, feed, expected, next, records, recipients }
+    Advance { author, bucket, feed, expected, next, records, recipients, kept: false }
 }
 
 #[cfg(test)]

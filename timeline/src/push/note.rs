@@ -115,6 +115,7 @@ mod tests {
             recipients: [(1, 0, true), (2, 0, false), (3, 2, true), (4, 7, true)]
                 .map(|(reader, from, listens)| recipient(reader, from, listens))
                 .to_vec(),
+            kept: false,
         }
     }
 

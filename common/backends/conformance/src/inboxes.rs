@@ -56,6 +56,7 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     edges::present_is_what_is_there_and_what_is_being_built(open().await).await;
     builds::i4_what_is_pushed_while_an_inbox_is_built_stands_in_it_once(open().await).await;
     builds::i3_a_builder_that_joins_takes_in_what_is_pushed_from_then_on(open().await).await;
+    builds::i4_a_step_of_kept_followers_is_stale_while_an_inbox_is_built(open().await).await;
     builds::i18_a_build_keeps_so_many_notes_and_no_more(open().await).await;
     builds::i10_what_was_noted_is_cut_as_what_is_pushed(open().await).await;
     a_swap_needs_its_own_placeholder(open().await).await;
@@ -112,6 +113,7 @@ fn step(store: &Arc<dyn Inboxes>, seq: u64, recipients: Vec<Recipient>) -> Advan
         next: Progress::at(seq),
         records: vec![record(seq)],
         recipients,
+        kept: false,
     }
 }
 

@@ -47,7 +47,7 @@ const SESSION: [(&str, &str); 9] = [
 ];
 
 /// The migrations in order. A file never changes once it is released.
-const MIGRATIONS: [(i64, &str, &str); 21] = [
+const MIGRATIONS: [(i64, &str, &str); 22] = [
     (1, "archive", include_str!("../migrations/0001_archive.sql")),
     (2, "revocations", include_str!("../migrations/0002_revocations.sql")),
     (3, "sights", include_str!("../migrations/0003_sights.sql")),
@@ -69,6 +69,7 @@ const MIGRATIONS: [(i64, &str, &str); 21] = [
     (19, "item_versions", include_str!("../migrations/0019_item_versions.sql")),
     (20, "mentions", include_str!("../migrations/0020_mentions.sql")),
     (21, "finished", include_str!("../migrations/0021_finished.sql")),
+    (22, "followers_changed", include_str!("../migrations/0022_followers_changed.sql")),
 ];
 
 /// The options with which an Archive connects.

@@ -4,12 +4,15 @@
 
 mod server;
 
-use feedgate_common::archive::{Ahead, Event, Events, Names, Outboxes, Write, Writes};
+use feedgate_common::archive::{
+    Ahead, Event, Events, Names, Outboxes, PushDevice, PushDevices, Recipient, Write, Writes,
+};
 use feedgate_common::change::Class;
-use feedgate_common::{Millis, OutboxSeq, UserNo};
+use feedgate_common::graph::Shield;
+use feedgate_common::{FeedId, Millis, OutboxSeq, UserNo};
 use feedgate_postgres::PostgresArchive;
 use futures_util::future::join_all;
-use server::{follow, open, post, server, user};
+use server::{execute, follow, open, post, server, user};
 
 const NOW: Millis = 1_800_000_000_000;
 
@@ -104,5 +107,126 @@ async fn followers_are_read_only_for_records_that_are_pushed_and_each_of_many_au
         let ahead = ahead.unwrap().unwrap();
         assert_eq!(summary(&ahead), (1, vec![2], n % 2), "{}", names[n]);
         assert_eq!(ahead.outbox, archive.outbox(author, 1, ALL).await.unwrap(), "{}", names[n]);
+    }
+}
+
+/// Publishes, and answers what is ahead, with the followers ascending. They are those that a read of them alone finds.
+async fn ahead_of(archive: &PostgresArchive, author: &str) -> Ahead {
+    publish(archive, author, &["new"]).await;
+    let author = number(archive, author).await;
+    let mut ahead = archive.ahead(author, ALL, ALL).await.unwrap().unwrap();
+    ahead.recipients.sort_unstable_by_key(|recipient| recipient.reader);
+    let readers: Vec<UserNo> = (0..100).map(UserNo).collect();
+    let found = archive.recipients_among(author, &readers).await.unwrap();
+    let edges =
+        |of: &[_]| of.iter().map(|to: &Recipient| (to.reader, to.generation, to.from, to.listens)).collect::<Vec<_>>();
+    assert_eq!(edges(&ahead.recipients), edges(&found));
+    ahead
+}
+
+/// An Archive with an author whom `r1`, `r2` and `r3` follow, and whose first record is finished.
+async fn followed(url: &str) -> PostgresArchive {
+    let archive = open(url).await;
+    for reader in ["r1", "r2", "r3"] {
+        write(&archive, follow(reader, "ann")).await;
+    }
+    publish(&archive, "ann", &["1"]).await;
+    let ann = number(&archive, "ann").await;
+    finish(&archive, ann, 1, 0).await;
+    archive
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_are_read_again_only_after_something_has_changed_of_them() {
+    let url = server().database("ahead_kept");
+    let archive = followed(&url).await;
+    let (phone, ann) = ("phone".parse().unwrap(), number(&archive, "ann").await);
+    let r1 = number(&archive, "r1").await;
+    let device =
+        PushDevice { device: phone, platform: "fcm".into(), token: "t".into(), feeds: vec![FeedId::MAIN], since: NOW };
+    let shield = |shield, up| Write::Shield { user: user("r2"), other: user("ann"), shield, up };
+    assert!(!ahead_of(&archive, "ann").await.kept);
+    assert!(ahead_of(&archive, "ann").await.kept);
+    for change in [
+        follow("r4", "ann"),
+        Write::Unfollow { reader: user("r3"), author: user("ann") },
+        follow("r3", "ann"),
+        shield(Shield::Mute, true),
+        shield(Shield::Mute, false),
+        shield(Shield::Block, true),
+        shield(Shield::Block, false),
+        Write::OwnPosts { author: user("ann"), on: true },
+        Write::OwnPosts { author: user("ann"), on: false },
+    ] {
+        let what = format!("{change:?}");
+        write(&archive, change).await;
+        assert!(!ahead_of(&archive, "ann").await.kept, "{what}");
+        assert!(ahead_of(&archive, "ann").await.kept, "after {what} nothing has changed");
+    }
+    PushDevices::register(&archive, r1, device.clone()).await.unwrap();
+    assert!(!ahead_of(&archive, "ann").await.kept, "a reader listens");
+    PushDevices::register(&archive, r1, PushDevice { token: "u".into(), ..device.clone() }).await.unwrap();
+    assert!(ahead_of(&archive, "ann").await.kept, "a reader who listens has another token");
+    archive.unregister(r1, &device.device, None).await.unwrap();
+    assert!(!ahead_of(&archive, "ann").await.kept, "a reader listens no more");
+    write(&archive, follow("r1", "bob")).await;
+    write(&archive, follow("ann", "bob")).await;
+    assert!(ahead_of(&archive, "ann").await.kept, "that was about another author");
+    archive.all_recipients(ann, ALL).await.unwrap();
+    assert!(!ahead_of(&archive, "ann").await.kept, "somebody reads them in another way");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_that_a_program_of_the_version_before_changes_are_read_again() {
+    let url = server().database("ahead_before");
+    let archive = followed(&url).await;
+    let ann = number(&archive, "ann").await.0;
+    let r4 = number(&archive, "r4").await.0;
+    ahead_of(&archive, "ann").await;
+    for (sql, read) in [
+        (
+            format!(
+                "INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on)
+                  VALUES ({r4}, {ann}, 1, 0, 0, 99, {r4} % 16, true)"
+            ),
+            true,
+        ),
+        (format!("UPDATE edges SET due = NULL, quiet = true WHERE author = {ann}"), false),
+        (format!("UPDATE edges SET from_seq = 1 WHERE author = {ann} AND reader = {r4}"), true),
+        (format!("UPDATE edges SET generation = 2, is_on = false WHERE author = {ann} AND reader = {r4}"), true),
+        (format!("DELETE FROM edges WHERE author = {ann} AND reader = {r4}"), true),
+        ("UPDATE readers SET counter = counter + 1".to_owned(), false),
+        ("UPDATE readers SET listens = true".to_owned(), true),
+        ("UPDATE readers SET listens = true".to_owned(), false),
+    ] {
+        execute(&url, &sql).await;
+        assert_eq!(!ahead_of(&archive, "ann").await.kept, read, "{sql}");
+        assert!(ahead_of(&archive, "ann").await.kept, "after {sql} nothing has changed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_no_number_of_a_state_is_given_twice_though_followers_are_counted_again() {
+    let url = server().database("ahead_counted");
+    let archive = followed(&url).await;
+    ahead_of(&archive, "ann").await;
+    assert!(ahead_of(&archive, "ann").await.kept);
+    let recount = "DELETE FROM follower_counts;
+         INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges WHERE is_on GROUP BY author";
+    for reader in ["r4", "r5", "r6", "r7"] {
+        execute(&url, recount).await;
+        write(&archive, follow(reader, "ann")).await;
+        assert!(!ahead_of(&archive, "ann").await.kept);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_followers_are_answered_than_are_asked_for_and_none_of_a_part_is_kept() {
+    let archive = followed(&server().database("ahead_part")).await;
+    publish(&archive, "ann", &["2"]).await;
+    let ann = number(&archive, "ann").await;
+    for (asked, found, kept) in [(2, 2, false), (3, 3, false), (4, 3, false), (4, 3, true), (2, 2, true)] {
+        let ahead = archive.ahead(ann, ALL, asked).await.unwrap().unwrap();
+        assert_eq!((ahead.recipients.len(), ahead.kept), (found, kept), "{asked}");
     }
 }

@@ -71,7 +71,8 @@ INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, 
     SELECT 1001, a, a, 0, 0, nextval('follows'), 9, true FROM generate_series(1, 1000) a;
 INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on)
     SELECT 1002, a, a, 0, 0, nextval('follows'), 10, true FROM generate_series(1, 5) a;
-INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY author;
+INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY author
+    ON CONFLICT (author, slot) DO UPDATE SET followers = excluded.followers;
 ANALYZE";
 
 /// Four authors with twenty thousand records each, whom a reader follows nearly from their heads and another from the
@@ -94,7 +95,8 @@ INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, 
 INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
     SELECT r, n, n, n, n, 5, CASE WHEN (n % 200 = 0) = (r = 7) THEN 0 ELSE 1 END, 1, false
     FROM generate_series(7, 8) r, generate_series(1, 20000) n;
-INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY author";
+INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY author
+    ON CONFLICT (author, slot) DO UPDATE SET followers = excluded.followers";
 
 /// What is logged so far. A process of the server's own writes the log, a moment after a statement is answered: so this
 /// sets a mark of that `name`, and waits until the log has it.

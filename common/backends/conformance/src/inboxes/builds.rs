@@ -95,6 +95,19 @@ pub(super) async fn i18_a_build_keeps_so_many_notes_and_no_more(store: Arc<dyn I
     }
 }
 
+/// The build has read the counter 10. A step whose counters may be older than its records would leave a note that seems to be
+/// of before the build.
+pub(super) async fn i4_a_step_of_kept_followers_is_stale_while_an_inbox_is_built(store: Arc<dyn Inboxes>) {
+    begin(&store, 1).await;
+    let old = || vec![Recipient { counter: 9, ..follower(READER, 5) }];
+    let kept = Advance { kept: true, ..step(&store, 1, old()) };
+    assert_eq!(store.advance(kept).await.unwrap(), Advanced::Stale);
+    assert_eq!(store.progress(&[(AUTHOR, READER.bucket(store.buckets()))]).await.unwrap(), [Progress::default()]);
+    assert_eq!(store.advance(step(&store, 1, vec![follower(READER, 5)])).await.unwrap(), Advanced::Moved(vec![]));
+    assert!(store.finish_build(built(READER, 1, vec![])).await.unwrap());
+    assert_eq!(entries(&store, READER).await, [add(1, 5)]);
+}
+
 /// The cut counts the build's own adds too: the floor covers what is cut of either.
 pub(super) async fn i10_what_was_noted_is_cut_as_what_is_pushed(store: Arc<dyn Inboxes>) {
     begin(&store, 1).await;

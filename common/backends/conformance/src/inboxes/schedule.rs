@@ -109,7 +109,7 @@ impl Schedule {
             let counter = if self.below(15) == 0 { self.below(40) } else { 1000 };
             recipients.push(Recipient { reader, generation, from, counter, listens: false });
         }
-        let step = Advance { author, bucket, feed, expected, next, records, recipients };
+        let step = Advance { author, bucket, feed, expected, next, records, recipients, kept: false };
         let answers = (store.advance(step.clone()).await.unwrap(), naive.advance(step.clone()).await.unwrap());
         assert_eq!(answers.0, answers.1, "{step:?}");
     }

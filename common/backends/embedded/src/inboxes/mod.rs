@@ -194,6 +194,10 @@ impl Inboxes for EmbeddedInboxes {
 
     async fn advance(&self, step: Advance) -> Result<Advanced> {
         step.check(self.buckets());
+        // The Archive of this home keeps no followers, so such a step comes from nowhere but tests.
+        if step.kept {
+            return Ok(Advanced::Stale);
+        }
         match self.step(Step::Advance(step)).await? {
             Answer::Advanced(advanced) => Ok(advanced),
             other => unreachable!("a push step answered {other:?}"),

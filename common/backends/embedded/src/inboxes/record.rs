@@ -175,7 +175,7 @@ fn take_advance(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<Advan
             listens: false,
         });
     }
-    Some(Advance { author, bucket, feed, expected, next, records, recipients })
+    Some(Advance { author, bucket, feed, expected, next, records, recipients, kept: false })
 }
 
 fn put_edges(out: &mut Vec<u8>, steps: &[EdgeStep]) {
@@ -361,6 +361,7 @@ mod tests {
             next,
             records: vec![record(9)],
             recipients,
+            kept: false,
         }
     }
 

@@ -295,6 +295,7 @@ fn i1_snapshots_while_steps_go_on_lose_and_repeat_nothing() {
                 listens: false,
             })
             .to_vec(),
+        kept: false,
     };
     std::thread::scope(|scope| {
         let compacting = scope.spawn(|| (0..10).for_each(|_| store.compact().unwrap()));

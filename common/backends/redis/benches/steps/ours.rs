@@ -97,6 +97,7 @@ fn step(author: UserNo, done: u64, readers: std::ops::Range<u32>, records: u64) 
         next: Progress::at(done + records),
         records: (done + 1..=done + records).map(record).collect(),
         recipients: readers.map(recipient).collect(),
+        kept: false,
     }
 }
 

@@ -20,6 +20,7 @@ mod batch;
 mod census;
 pub(crate) mod layout;
 mod life;
+mod packed;
 mod push;
 mod scripts;
 mod take;
@@ -72,7 +73,7 @@ impl RedisInboxes {
     pub async fn open(link: Link, epochs: Arc<dyn Epochs>, buckets: u16) -> Result<Self> {
         assert!(buckets > 0, "a store has at least one bucket");
         let renewals = (0..buckets).map(|_| Mutex::default()).collect();
-        let inboxes = Self { link, epochs, scripts: Scripts::new(LONG), layout: layout(buckets), renewals };
+        let inboxes = Self { link, epochs, scripts: Scripts::new(), layout: layout(buckets), renewals };
         inboxes.progress(&[(UserNo(0), Bucket(0))]).await?;
         Ok(inboxes)
     }

@@ -6,6 +6,7 @@ use feedgate_common::inboxes::{APPENDS_MAX, Advance, Grown};
 use feedgate_common::{Entry, InboxKey, UserNo, varint};
 
 use super::layout::{beyond, bucket_key, field, inbox_key, mark_author, number, progress_text, shared_bytes};
+use super::packed;
 use super::scripts::Reply;
 
 /// What steps of one author have in common: all arguments before those of the first step, but for the layout.
@@ -44,23 +45,26 @@ impl Push {
         let fresh: Vec<_> = step.recipients.iter().map(|to| beyond(&seqs, to.from)).collect();
         let inboxes = step.recipients.iter().map(|to| inbox_key(step.bucket, key_of(step, to)));
         let (mut edges, mut prefix) = (Vec::with_capacity(5 + 24 * fresh.len()), Vec::new());
-        pack_array(&mut edges, 4 * fresh.len());
+        packed::list(&mut edges, 4 * fresh.len());
         for (to, fresh) in step.recipients.iter().zip(&fresh) {
-            [number(to.generation)?, number(to.counter)?, *fresh as u64].iter().for_each(|n| pack(&mut edges, *n));
+            [number(to.generation)?, number(to.counter)?, *fresh as u64]
+                .iter()
+                .for_each(|n| packed::number(&mut edges, *n));
             prefix.clear();
             varint::put(&mut prefix, to.generation);
-            pack_short(&mut edges, &prefix);
+            packed::string(&mut edges, &prefix);
         }
         let [recipients, records] = [fresh.len(), seqs.len()].map(|count| count.to_string().into_bytes());
         let (expected, next) = (progress_text(step.expected), progress_text(step.next));
-        let mut arguments = vec![expected, next, recipients, records, edges, packed(&seqs)];
+        let kept = if step.kept { b"kept".to_vec() } else { vec![] };
+        let mut arguments = vec![expected, next, recipients, records, kept, edges, packed_numbers(&seqs)];
         arguments.extend(step.records.iter().map(|record| shared_bytes(&Entry::of(record, step.author, 0))));
         Ok(Self { keys: std::iter::once(bucket_key(step.bucket)).chain(inboxes).collect(), arguments, fresh })
     }
 
     /// Which inboxes have grown, and which of them are longer than they must be.
     pub(super) fn moved(&self, step: &Advance, reply: &mut Reply) -> Result<(Vec<Grown>, Vec<InboxKey>)> {
-        let (heads, long, fewer) = (reply.all_positions()?, reply.all_numbers()?, reply.all_numbers()?);
+        let (heads, long, fewer) = (reply.packed_positions()?, reply.all_numbers()?, reply.all_numbers()?);
         if heads.len() != step.recipients.len() {
             return Err(reply.unexpected());
         }
@@ -80,44 +84,12 @@ fn key_of(step: &Advance, to: &Recipient) -> InboxKey {
     InboxKey { reader: to.reader, feed: step.feed }
 }
 
-/// The beginning of an array in MessagePack, which Redis's Lua unpacks in one call.
-pub(super) fn pack_array(out: &mut Vec<u8>, length: usize) {
-    out.push(0xdd);
-    out.extend((length as u32).to_be_bytes());
-}
-
-/// An array of numbers.
-fn packed(numbers: &[u64]) -> Vec<u8> {
+/// A list of numbers.
+fn packed_numbers(numbers: &[u64]) -> Vec<u8> {
     let mut out = Vec::with_capacity(5 + 5 * numbers.len());
-    pack_array(&mut out, numbers.len());
-    numbers.iter().for_each(|n| pack(&mut out, *n));
+    packed::list(&mut out, numbers.len());
+    numbers.iter().for_each(|n| packed::number(&mut out, *n));
     out
-}
-
-/// A string of fewer than 32 bytes.
-pub(super) fn pack_short(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.push(0xa0 | bytes.len() as u8);
-    out.extend(bytes);
-}
-
-/// Appends a number in the MessagePack format.
-pub(super) fn pack(out: &mut Vec<u8>, n: u64) {
-    match n {
-        0..0x80 => out.push(n as u8),
-        0x80..0x100 => out.extend([0xcc, n as u8]),
-        0x100..0x1_0000 => {
-            out.push(0xcd);
-            out.extend((n as u16).to_be_bytes());
-        }
-        0x1_0000..0x1_0000_0000 => {
-            out.push(0xce);
-            out.extend((n as u32).to_be_bytes());
-        }
-        _ => {
-            out.push(0xcf);
-            out.extend(n.to_be_bytes());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -140,6 +112,7 @@ mod tests {
             next: Progress::at(records),
             records: (1..=records).map(record).collect(),
             recipients: (0..readers).map(to).collect(),
+            kept: false,
         }
     }
 

@@ -2,11 +2,12 @@
 
 use feedgate_common::Position;
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::inboxes::{EdgeStepped, MARKS_MAX, NOTES_MAX};
+use feedgate_common::inboxes::{EdgeStepped, KEEP, MARKS_MAX, NOTES_MAX};
 use feedgate_common::{Epoch, Progress, Watermarks};
 use redis::Value;
 
 use super::layout::progress_of;
+use super::{LONG, packed};
 use crate::link::{Script, Verb};
 
 /// Enters the bucket `KEYS[1]`, and reads along the field that `ARGV[2]` names, if it names one.
@@ -24,6 +25,7 @@ pub(super) struct Scripts {
     pub(super) begin: Script,
     pub(super) finish: Script,
     pub(super) present: Script,
+    pub(super) oldest: Script,
     pub(super) trim: Script,
     pub(super) discard: Script,
     pub(super) read: Script,
@@ -35,14 +37,11 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// `long`: the length of a list, header included, beyond which a log is to be cut.
-    pub(super) fn new(long: usize) -> Self {
+    pub(super) fn new() -> Self {
         let bucket = include_str!("scripts/bucket.lua");
         let in_buckets = |verb: Verb, flags: &str, text: &str| {
-            let text = format!(
-                "#!lua{flags}\nlocal LONG, MARKS_MAX, NOTES_MAX = {long}, {MARKS_MAX}, {NOTES_MAX}\n{bucket}{text}"
-            );
-            Script::new(verb, text)
+            let bounds = format!("KEEP, LONG, MARKS_MAX, NOTES_MAX = {KEEP}, {LONG}, {MARKS_MAX}, {NOTES_MAX}");
+            Script::new(verb, format!("#!lua{flags}\nlocal {bounds}\n{bucket}{text}"))
         };
         let script = |verb: Verb, flags: &str, text: &str| in_buckets(verb, flags, &format!("{ENTER}{text}"));
         Self {
@@ -52,6 +51,7 @@ impl Scripts {
             begin: script(Verb::Begin, "", include_str!("scripts/begin.lua")),
             finish: script(Verb::Finish, "", include_str!("scripts/finish.lua")),
             present: script(Verb::Present, " flags=no-writes", include_str!("scripts/present.lua")),
+            oldest: script(Verb::Oldest, " flags=no-writes", include_str!("scripts/oldest.lua")),
             trim: script(Verb::Trim, " flags=allow-oom", include_str!("scripts/trim.lua")),
             discard: script(Verb::Discard, " flags=allow-oom", include_str!("scripts/discard.lua")),
             read: script(Verb::Read, " flags=no-writes", include_str!("scripts/read.lua")),
@@ -143,9 +143,9 @@ impl Reply {
         array(self.next()?)?.iter().map(number).collect()
     }
 
-    /// Pairs of epoch and offset; epoch 0 for none.
-    pub(super) fn all_positions(&mut self) -> Result<Vec<Option<Position>>> {
-        let numbers = self.all_numbers()?;
+    /// Pairs of epoch and offset in one string; epoch 0 for none.
+    pub(super) fn packed_positions(&mut self) -> Result<Vec<Option<Position>>> {
+        let numbers = packed::numbers(&self.bytes()?)?;
         let position = |pair: &[u64]| Position { epoch: Epoch(pair[0]), offset: pair[1] };
         Ok(numbers.chunks_exact(2).map(|pair| (pair[0] > 0).then(|| position(pair))).collect())
     }

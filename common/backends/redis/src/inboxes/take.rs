@@ -4,16 +4,16 @@ use feedgate_common::error::Result;
 use feedgate_common::inboxes::Take;
 
 use super::layout::{entry_bytes, mark_author, number, watermarks};
-use super::push::{pack, pack_array, pack_short};
+use super::packed;
 
 /// All arguments but the layout.
 pub(super) fn arguments(step: &Take) -> Result<Vec<Vec<u8>>> {
     let mut edges = Vec::with_capacity(5 + 10 * step.entries.len());
-    pack_array(&mut edges, 2 * step.entries.len());
+    packed::list(&mut edges, 2 * step.entries.len());
     for entry in &step.entries {
         let author = mark_author(entry.author);
-        pack_short(&mut edges, if entry.is_direct() { &[] } else { &author });
-        pack(&mut edges, number(entry.generation)?);
+        packed::string(&mut edges, if entry.is_direct() { &[] } else { &author });
+        packed::number(&mut edges, number(entry.generation)?);
     }
     let mut arguments = vec![
         b"epoch".to_vec(),

@@ -1,36 +1,62 @@
 //! Cutting logs that have become too long.
 //!
 //! ```text
-//!   step says "long" ─▶ read the log ─▶ floor of the cut: pure ─▶ cut, if the header is still that one
+//!   step says "long" ─▶ read what is to go ─▶ floor of the cut: pure ─▶ cut, if the header is still that one
 //! ```
 //!
-//! Invariants: a log that cannot be cut now stays long, and the next step says so again. What is appended between
+//! In a product that has run for a while every log is as long as may be, so a log is cut after each [`SLACK`](super::SLACK)
+//! changes. So no more is read than what goes and a little of what stays.
+//!
+//! Invariants: a log that cannot be cut now stays long, and a later step says so again. What is appended between
 //! reading and cutting stays; if it removes what is cut, the floor is higher than it need be, and pages ask the Archive
-//! for more.
+//! for more. So it is too if what removes it was not read; but then an add that stays is above the floor.
 
-use feedgate_common::InboxKey;
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::inboxes::{KEEP, floor_of_cut};
+use feedgate_common::inboxes::floor_of_cut;
+use feedgate_common::{DisplayKey, Entry, InboxKey, Op};
 use futures_util::{StreamExt, stream};
-use redis::cmd;
 
-use super::layout::{Header, entry_of, inbox_key};
-use super::scripts::{array, bytes};
-use super::{LONG, RedisInboxes, SLACK};
+use super::layout::{Header, entry_of};
+use super::{LONG, RedisInboxes, packed};
 
-/// The most logs that one step cuts: where many are long at once, the following steps cut the rest.
+/// The most logs that one step cuts: if many are long at once, later steps cut the rest.
 const AT_ONCE: usize = 64;
 
 /// How many are read and cut at the same time.
 const ABREAST: usize = 8;
 
+/// How many of the entries that stay are read.
+const SOME: usize = 64;
+
+/// The begin of a log that is to be cut.
+struct Oldest {
+    /// How many entries are to go.
+    cut: usize,
+    /// The header, as it stands there.
+    header: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl Oldest {
+    /// The floor that the cut raises the log's to.
+    fn floor(&self) -> Option<DisplayKey> {
+        floor_of_cut(self.entries.iter().copied(), self.cut)
+    }
+
+    /// Whether this is enough to know the floor: an add that stays is above it. A lower floor would then be of little use.
+    fn is_enough(&self) -> bool {
+        let stay = self.entries.get(self.cut..).unwrap_or_default();
+        self.floor().is_none_or(|floor| stay.iter().any(|entry| entry.op == Op::Add && entry.key > floor))
+    }
+}
+
 impl RedisInboxes {
-    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until the next step; the step
-    /// that made it long is not told, for it has succeeded.
+    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until a later step; the step that made
+    /// it long is not told, for it has succeeded.
     pub(super) async fn trim_all(&self, long: Vec<InboxKey>) {
         let trims = long.into_iter().take(AT_ONCE).map(async |key| {
             if let Err(error) = self.trim(key).await {
-                tracing::debug!(?key, %error, "a log stays long until the next step");
+                tracing::debug!(?key, %error, "a log stays long until a later step");
             }
         });
         stream::iter(trims).buffer_unordered(ABREAST).for_each(async |()| {}).await;
@@ -44,21 +70,37 @@ impl RedisInboxes {
     }
 
     async fn trim(&self, key: InboxKey) -> Result<()> {
-        let mut range = cmd("LRANGE");
-        range.arg(inbox_key(self.bucket_of(key), key)).arg(0).arg(-1);
-        let elements: Vec<_> = array(self.link.call(&range).await?)?.into_iter().map(bytes).collect::<Result<_>>()?;
-        let Some((held, entries)) = elements.split_first().filter(|(_, entries)| entries.len() > KEEP + SLACK) else {
-            return Ok(());
-        };
-        let (mut header, cut) = (Header::of(held)?, entries.len() - KEEP);
-        let entries: Vec<_> = entries.iter().map(|bytes| entry_of(bytes)).collect::<Result<_>>()?;
-        header.base += cut as u64;
-        header.floor = header.floor.max(floor_of_cut(entries.into_iter(), cut));
-        let arguments = vec![b"epoch".to_vec(), held.clone(), header.bytes()?, cut.to_string().into_bytes()];
+        let Some(mut oldest) = self.oldest(key, SOME).await? else { return Ok(()) };
+        if !oldest.is_enough() {
+            let Some(whole) = self.oldest(key, usize::from(u16::MAX)).await? else { return Ok(()) };
+            oldest = whole;
+        }
+        let mut header = Header::of(&oldest.header)?;
+        header.base += oldest.cut as u64;
+        header.floor = header.floor.max(oldest.floor());
+        let cut = oldest.cut.to_string().into_bytes();
+        let arguments = vec![b"epoch".to_vec(), oldest.header, header.bytes()?, cut];
         let reply = self.on_inbox(&self.scripts.trim, key, arguments).await?;
         match &*reply.word {
             "cut" => Ok(()),
             "refused" => Err(StoreError::unavailable("it changed meanwhile")),
+            _ => Err(reply.unexpected()),
+        }
+    }
+
+    /// What is to go of a log, and so many entries of those that stay; `None` if it is not too long.
+    async fn oldest(&self, key: InboxKey, stay: usize) -> Result<Option<Oldest>> {
+        let arguments = vec![b"epoch".to_vec(), stay.to_string().into_bytes()];
+        let mut reply = self.on_inbox(&self.scripts.oldest, key, arguments).await?;
+        match &*reply.word {
+            "oldest" => {
+                let (cut, packed) = (reply.number()? as usize, reply.bytes()?);
+                let elements = packed::strings(&packed)?;
+                let (header, entries) = elements.split_first().ok_or_else(|| reply.unexpected())?;
+                let entries = entries.iter().map(|bytes| entry_of(bytes)).collect::<Result<_>>()?;
+                Ok(Some(Oldest { cut, header: header.to_vec(), entries }))
+            }
+            "short" => Ok(None),
             _ => Err(reply.unexpected()),
         }
     }

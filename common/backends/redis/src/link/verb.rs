@@ -11,6 +11,8 @@ pub(crate) enum Verb {
     Begin,
     Finish,
     Present,
+    /// The begin of a log that is to be cut.
+    Oldest,
     Trim,
     Discard,
     Read,
@@ -35,7 +37,7 @@ pub(crate) enum Verb {
 }
 
 labels!(Verb, "call":
-    Advance "advance", Edges "edges", Take "take", Begin "begin", Finish "finish", Present "present", Trim "trim",
-    Discard "discard", Read "read", Log "log", Stands "stands", Touch "touch", Progress "progress", Renew "renew",
+    Advance "advance", Edges "edges", Take "take", Begin "begin", Finish "finish", Present "present", Oldest "oldest",
+    Trim "trim",    Discard "discard", Read "read", Log "log", Stands "stands", Touch "touch", Progress "progress", Renew "renew",
     Claim "claim", Confirm "confirm", Lease "lease", Life "life", List "list", Release "release", Revoke "revoke",
     Save "save", Sweep "sweep", Command "command", Ping "ping");

@@ -15,6 +15,8 @@ mod outages;
 #[path = "../support/mod.rs"]
 mod support;
 #[cfg(test)]
+mod trims;
+#[cfg(test)]
 mod world;
 
 use feedgate_engines::{Redis, RedisCluster};

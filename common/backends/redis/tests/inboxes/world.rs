@@ -53,6 +53,7 @@ pub(crate) fn step(expected: Progress, readers: &[UserNo]) -> Advance {
             .iter()
             .map(|&reader| Recipient { reader, generation: 5, from: 0, counter: 1000, listens: false })
             .collect(),
+        kept: false,
     }
 }
 

@@ -80,6 +80,7 @@ fn push_read_at(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)], counter: u64) 
         next: Progress::at(seq),
         records: vec![record(seq)],
         recipients: recipients.collect(),
+        kept: false,
     };
     match bucket.apply(Step::Advance(step)) {
         Answer::Advanced(advanced) => advanced,
@@ -153,6 +154,7 @@ fn a_reader_gets_only_records_after_its_edge_began() {
         next: Progress::at(3),
         records: vec![record(1), record(2), record(3)],
         recipients: vec![to(1, 2), to(2, 3)],
+        kept: false,
     }));
     assert_eq!(answer, Answer::Advanced(Advanced::Moved(vec![grown(&bucket, 1, 5)])));
     assert_eq!(entries(&bucket, 1), [add(3, 5)]);

@@ -1,5 +1,8 @@
 //! Stores edges, the followers counts of authors, shields, and which authors are private.
 
+use std::collections::BTreeSet;
+
+use feedgate_common::UserNo;
 use sqlx::PgConnection;
 
 use super::column;
@@ -50,13 +53,15 @@ SET is_on = excluded.is_on, generation = excluded.generation, from_seq = exclude
     quiet = CASE WHEN excluded.due IS NULL THEN e.quiet ELSE excluded.quiet AND (e.due IS NULL OR e.quiet) END"
 );
 
-/// Counts followers. It runs after the statement of the edges, so a transaction that waits for a count has already
-/// locked all its edges. A connection counts in one of sixteen rows, nearly one of its own. With more rows every
-/// publish would have more to add up.
+/// Counts followers, and gives them the number of another state: the time in microseconds, or one more than before. It runs
+/// before the statement of the edges, whose triggers do the same for authors left out here: so the rows of all authors are locked in one order. A connection counts in one of
+/// sixteen rows, nearly one of its own. With more rows every publish would have more to add up.
 const COUNT: &str = "
-INSERT INTO follower_counts AS c (author, slot, followers)
-SELECT author, pg_backend_pid() % 16, more FROM unnest($1::integer[], $2::bigint[]) AS n(author, more) ORDER BY author
-ON CONFLICT (author, slot) DO UPDATE SET followers = c.followers + excluded.followers";
+INSERT INTO follower_counts AS c (author, slot, followers, changed)
+SELECT author, pg_backend_pid() % 16, more, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+FROM unnest($1::integer[], $2::bigint[]) AS n(author, more) ORDER BY author
+ON CONFLICT (author, slot) DO UPDATE
+SET followers = c.followers + excluded.followers, changed = greatest(c.changed + 1, excluded.changed)";
 
 /// Stores shields that went down, and those that went up in the order of the lists.
 const SHIELD: &str = concat!(
@@ -80,15 +85,8 @@ WHERE a.author = n.author";
 
 pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, buckets: u16) -> sqlx::Result<()> {
     if !batch.edges.is_empty() {
+        count(connection, batch).await?;
         change_edges(connection, batch, buckets).await?;
-    }
-    let counted: Vec<_> = batch.counted.iter().filter(|(_, more)| **more != 0).collect();
-    if !counted.is_empty() {
-        sqlx::query(COUNT)
-            .bind(column(&counted, |(author, _)| rows::user(**author)))
-            .bind(column(&counted, |(_, more)| **more))
-            .execute(&mut *connection)
-            .await?;
     }
     if !batch.shields.is_empty() {
         shield(&mut *connection, batch).await?;
@@ -101,6 +99,17 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, bucket
             .execute(connection)
             .await?;
     }
+    Ok(())
+}
+
+async fn count(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    let authors: BTreeSet<UserNo> = batch.edges.keys().map(|(_, author)| *author).collect();
+    let authors: Vec<_> = authors.into_iter().collect();
+    sqlx::query(COUNT)
+        .bind(column(&authors, |author| rows::user(*author)))
+        .bind(column(&authors, |author| batch.counted.get(author).copied().unwrap_or_default()))
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
