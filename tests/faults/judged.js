@@ -10,7 +10,7 @@
 // The seed is printed; FEEDGATE_SEED chooses it. The history of a run that failed stays in target/tools/histories.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
@@ -18,6 +18,7 @@ import { isSound } from "../actors/doctor.js";
 import { TOOLS } from "../actors/process.js";
 import { check, worded } from "../history/check.js";
 import { History } from "../history/history.js";
+import { someLinesOf } from "../history/lines.js";
 import { Recorder } from "../history/recorder.js";
 import { BACKFILL, FEEDS, PULL_ABOVE } from "./cluster.js";
 import { Load } from "./load.js";
@@ -60,11 +61,9 @@ function samples(violations) {
 
 /** Fails with violations of every invariant that is broken, worded, and where the history lies. */
 function judge(t, path, decides, late) {
-  const text = readFileSync(path, "utf8");
-  const { violations, decided, complete } = check(new History(text));
+  const { violations, decided, complete } = check(History.load(path));
   t.diagnostic(`decided ${Object.entries(decided).map(([name, count]) => `${name} ${count}`).join(", ")}`);
-  const texts = text.split("\n");
-  const found = samples(violations).map((violation) => worded(violation, texts)).join("\n");
+  const found = worded(samples(violations), (numbers) => someLinesOf(path, numbers)).join("\n");
   assert.equal(violations.length, 0, `${violations.length} violations in ${path}\n${found}`);
   assert.deepEqual(late, [], `phones that did not catch up, and no violation says why: ${path}`);
   assert.ok(complete, `the history has no end: ${path}`);

@@ -6,7 +6,6 @@
 // never came, a follow beside a publish. What the history does not show is not decided; `decided` counts,
 // for each invariant, the comparisons that could have failed.
 
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import { History } from "./history.js";
@@ -27,6 +26,7 @@ import * as i15 from "./invariants/i15_merged_follows_end_like_unmerged.js";
 import * as i16 from "./invariants/i16_an_id_is_never_reused.js";
 import * as i17 from "./invariants/i17_one_session_the_newest.js";
 import * as i18 from "./invariants/i18_memory_is_bounded.js";
+import { someLinesOf } from "./lines.js";
 
 export const INVARIANTS = [i01, i02, i03, i04, i05, i06, i07, i08, i09, i10, i11, i12, i14, i15, i16, i17, i18];
 
@@ -61,11 +61,14 @@ export function check(history) {
 const LINES_SHOWN = 12;
 const LINE_CHARACTERS = 240;
 
-/** A violation in words, with its lines. */
-export function worded({ invariant, why, lines }, texts) {
-  const shown = lines.slice(0, LINES_SHOWN).map((n) => `    ${n}: ${texts[n - 1]?.slice(0, LINE_CHARACTERS)}`);
-  const more = lines.length > LINES_SHOWN ? [`    and ${lines.length - LINES_SHOWN} more lines`] : [];
-  return [`${invariant}: ${why}`, ...shown, ...more].join("\n");
+/** Each violation in words, with its lines. `textsOf`: gives the lines of these numbers, number → line. */
+export function worded(violations, textsOf) {
+  const texts = textsOf(violations.flatMap(({ lines }) => lines.slice(0, LINES_SHOWN)));
+  return violations.map(({ invariant, why, lines }) => {
+    const shown = lines.slice(0, LINES_SHOWN).map((n) => `    ${n}: ${texts.get(n)?.slice(0, LINE_CHARACTERS)}`);
+    const more = lines.length > LINES_SHOWN ? [`    and ${lines.length - LINES_SHOWN} more lines`] : [];
+    return [`${invariant}: ${why}`, ...shown, ...more].join("\n");
+  });
 }
 
 function main(path) {
@@ -73,10 +76,8 @@ function main(path) {
     console.error("usage: node tests/history/check.js FILE");
     return 2;
   }
-  const text = readFileSync(path, "utf8");
-  const texts = text.split("\n");
-  const { violations, decided, complete } = check(new History(text));
-  for (const violation of violations) console.log(`${worded(violation, texts)}\n`);
+  const { violations, decided, complete } = check(History.load(path));
+  for (const words of worded(violations, (numbers) => someLinesOf(path, numbers))) console.log(`${words}\n`);
   console.log(`decided: ${Object.entries(decided).map(([name, count]) => `${name} ${count}`).join(", ")}`);
   if (!complete) console.log("the run did not go to its end: what holds only in the end was not decided");
   console.log(`${violations.length} violations`);

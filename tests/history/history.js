@@ -5,14 +5,13 @@
 //
 // Nothing here judges; every piece keeps the numbers of the lines it came from.
 
-import { readFileSync } from "node:fs";
-
 import { Audiences } from "./audiences.js";
 import { Classes } from "./classes.js";
 import { connectionsOf } from "./connections.js";
 import { Edges } from "./edges.js";
 import { Final } from "./final.js";
 import { Items } from "./items.js";
+import { linesOf } from "./lines.js";
 import { Logs } from "./logs.js";
 import { operations } from "./requests.js";
 
@@ -20,9 +19,9 @@ import { operations } from "./requests.js";
 const DEFAULTS = { backfill: 100, pull_above: 10_000, feeds: {}, keep: 1000, batch: 100, grace_ms: 15_000, memory_max_bytes: 512 * 1024 * 1024 };
 
 export class History {
-  /** `text`: the file. A torn last line, of a run that crashed, is left out. */
-  constructor(text) {
-    this.lines = parse(text);
+  /** `texts`: the lines of the file, as `linesOf` gives them. A torn last line, of a run that crashed, is left out. */
+  constructor(texts) {
+    this.lines = parse(texts);
     this.run = { ...DEFAULTS, ...this.lines.find(({ kind }) => kind === "run") };
     this.drained = this.lines.findLast(({ kind }) => kind === "drained");
     this.ended = this.lines.at(-1)?.kind === "end";
@@ -38,7 +37,7 @@ export class History {
   }
 
   static load(path) {
-    return new History(readFileSync(path, "utf8"));
+    return new History(linesOf(path));
   }
 
   /** The names of all feeds. */
@@ -61,13 +60,18 @@ export class History {
   }
 }
 
-function parse(text) {
-  const texts = text.split("\n");
-  const torn = texts.pop();
-  const lines = texts.map((line, i) => ({ ...JSON.parse(line), n: i + 1 }));
-  if (torn === "" || !isJson(torn)) return lines;
-  return [...lines, { ...JSON.parse(torn), n: texts.length + 1 }];
+function parse(texts) {
+  const lines = [];
+  let last;
+  for (const text of texts) {
+    if (last !== undefined) lines.push(numbered(last, lines));
+    last = text;
+  }
+  if (last !== undefined && isJson(last)) lines.push(numbered(last, lines));
+  return lines;
 }
+
+const numbered = (text, before) => Object.assign(JSON.parse(text), { n: before.length + 1 });
 
 function isJson(text) {
   try {

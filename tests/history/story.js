@@ -269,7 +269,7 @@ export class Story {
 
   end() {
     this.line({ kind: "end" });
-    return new History(this.lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    return new History(this.lines.map((line) => JSON.stringify(line)));
   }
 
   // --- inside: to be done wrong by tests -------------------------------------------------------

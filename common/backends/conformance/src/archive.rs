@@ -364,6 +364,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
         history::a_foreign_id_goes_with_the_item_that_took_it_last(open("like").await).await;
         history::what_was_accepted_before_history_is_told_of_behind_it(open("behind").await).await;
         history::history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(open("otherwise").await).await;
+        history::an_imported_unfollow_leaves_a_reader_out_of_what_everyone_follows(open("left_out").await).await;
         history::i3_an_imported_follow_is_past_the_head_for_every_door_but_its_own(open("past").await).await;
         history::a_class_that_was_given_is_not_changed(open("given").await).await;
         history::who_is_named_by_a_refused_line_alone_gets_no_number(open("nameless").await).await;

@@ -184,6 +184,26 @@ pub(super) async fn history_that_says_otherwise_than_what_is_there_is_refused_or
     assert_eq!(answers[1..3], [ItemId(7), ItemId(1)].map(|id| Err(Refused::NoSuchItem(id))));
     assert_eq!(answers[3], Err(Refused::NoSuchItem(ItemId(7))));
     assert!(!fresh(&answers[4]), "nobody follows ann but by an edge");
+
+    // A place is a record of the author's own outbox.
+    let named = Publish { id: Some(ItemId(3)), ..to_users("ann", "to you", &["rea"]) };
+    let named = Import::Item { publish: named, version: 1, deleted: false };
+    assert!(import(archive, vec![item(2, "ben", false), named]).await.iter().all(fresh));
+    for place in [2, 3] {
+        let answers = import(archive, vec![followed("rob", 5, Place::Add(ItemId(place)))]).await;
+        assert_eq!(answers, [Err(Refused::NoSuchItem(ItemId(place)))]);
+    }
+}
+
+pub(super) async fn an_imported_unfollow_leaves_a_reader_out_of_what_everyone_follows(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    super::write(archive, Write::Classify { author: user("ann"), class: Class::Everyone }).await.unwrap();
+    let [ann, rob] = [number(archive, "ann").await, number(archive, "rob").await];
+    assert!(archive.edge(rob, ann).await.unwrap().on);
+    let unfollow = || vec![Import::Unfollow { reader: user("rob"), author: user("ann") }];
+    assert!(fresh(&import(archive, unfollow()).await[0]));
+    assert!(!archive.edge(rob, ann).await.unwrap().on);
+    assert!(!fresh(&import(archive, unfollow()).await[0]), "it is so already");
 }
 
 /// Other steps may have read records between the imported place and the head. So for them the follow begins at the
