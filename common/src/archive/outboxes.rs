@@ -58,8 +58,9 @@ pub struct Recipient {
     pub generation: Generation,
     /// Records up to here are not pushed to this reader.
     pub from: OutboxSeq,
-    /// The reader's edge counter, read in the same snapshot as the edge. It is at least the generation of every change
-    /// of the reader's edges that the snapshot shows. An implementation may use one counter for all readers.
+    /// The reader's edge counter, read in the same snapshot as the edge; or before it, if the follower was
+    /// [kept](Ahead::kept). It is at least the generation of every change of the reader's edges that the snapshot of the
+    /// counter shows. An implementation may use one counter for all readers.
     pub counter: Generation,
     /// Whether the reader has a device [registered](super::PushDevices::register) for push notifications. The inboxes do
     /// not look at it.

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The order of the reads is the rule: no record after the edges, no counter after the edges. The step compares the progress
-//! behind which the records begin, whenever that was read.
+//! behind which the records begin, whenever that was read. Followers that were kept have older counters, and the step says
+//! so.
 //!
 //! An author with few followers is advanced in all buckets by one round of the same reads. The first round need not read the
 //! progress: events are finished up to a record that every bucket has passed, so that is where each of them stands. The

@@ -16,9 +16,9 @@ CREATE FUNCTION followers_changed(authors integer[]) RETURNS void LANGUAGE sql A
     WHERE c.xmin <> pg_current_xact_id()::xid
 $$;
 
-CREATE FUNCTION edges_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION edges_came_or_went() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM followers_changed(array_agg(author)) FROM inserted HAVING count(*) > 0;
+    PERFORM followers_changed(array_agg(author)) FROM edges_of_statement HAVING count(*) > 0;
     RETURN NULL;
 END $$;
 
@@ -31,23 +31,17 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE FUNCTION edges_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM followers_changed(array_agg(author)) FROM deleted HAVING count(*) > 0;
-    RETURN NULL;
-END $$;
-
 CREATE FUNCTION reader_listens() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM followers_changed(array_agg(author)) FROM edges WHERE reader = NEW.reader AND is_on HAVING count(*) > 0;
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER inserted AFTER INSERT ON edges REFERENCING NEW TABLE AS inserted
-    FOR EACH STATEMENT EXECUTE FUNCTION edges_inserted();
+CREATE TRIGGER inserted AFTER INSERT ON edges REFERENCING NEW TABLE AS edges_of_statement
+    FOR EACH STATEMENT EXECUTE FUNCTION edges_came_or_went();
 CREATE TRIGGER updated AFTER UPDATE ON edges REFERENCING OLD TABLE AS before NEW TABLE AS updated
     FOR EACH STATEMENT EXECUTE FUNCTION edges_updated();
-CREATE TRIGGER deleted AFTER DELETE ON edges REFERENCING OLD TABLE AS deleted
-    FOR EACH STATEMENT EXECUTE FUNCTION edges_deleted();
+CREATE TRIGGER deleted AFTER DELETE ON edges REFERENCING OLD TABLE AS edges_of_statement
+    FOR EACH STATEMENT EXECUTE FUNCTION edges_came_or_went();
 CREATE TRIGGER listens AFTER UPDATE OF listens ON readers
     FOR EACH ROW WHEN (OLD.listens <> NEW.listens) EXECUTE FUNCTION reader_listens();

@@ -288,6 +288,7 @@ impl Outboxes for PostgresArchive {
     }
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
+        // Who asks for all of them has found those that are kept to be too old, or had none.
         self.ahead.forget(author);
         self.pool.read(work!(|connection| recipients::all_recipients(connection, author, limit))).await
     }

@@ -28,25 +28,26 @@ const ABREAST: usize = 8;
 /// How many of the entries that stay are read.
 const SOME: usize = 64;
 
-/// The begin of a log that is to be cut.
+/// What the oldest entries of a log say of its cut.
 struct Oldest {
     /// How many entries are to go.
     cut: usize,
     /// The header, as it stands there.
     header: Vec<u8>,
-    entries: Vec<Entry>,
+    /// The floor that the cut raises the log's to.
+    floor: Option<DisplayKey>,
+    /// Whether these entries are enough to know the floor: an add that stays is above it. A lower floor would then be of
+    /// little use.
+    is_enough: bool,
 }
 
 impl Oldest {
-    /// The floor that the cut raises the log's to.
-    fn floor(&self) -> Option<DisplayKey> {
-        floor_of_cut(self.entries.iter().copied(), self.cut)
-    }
-
-    /// Whether this is enough to know the floor: an add that stays is above it. A lower floor would then be of little use.
-    fn is_enough(&self) -> bool {
-        let stay = self.entries.get(self.cut..).unwrap_or_default();
-        self.floor().is_none_or(|floor| stay.iter().any(|entry| entry.op == Op::Add && entry.key > floor))
+    /// `entries`: those that are to go, and some that stay.
+    fn of(cut: usize, header: Vec<u8>, entries: &[Entry]) -> Self {
+        let floor = floor_of_cut(entries.iter().copied(), cut);
+        let stay = entries.get(cut..).unwrap_or_default();
+        let is_enough = floor.is_none_or(|floor| stay.iter().any(|entry| entry.op == Op::Add && entry.key > floor));
+        Self { cut, header, floor, is_enough }
     }
 }
 
@@ -71,13 +72,13 @@ impl RedisInboxes {
 
     async fn trim(&self, key: InboxKey) -> Result<()> {
         let Some(mut oldest) = self.oldest(key, SOME).await? else { return Ok(()) };
-        if !oldest.is_enough() {
+        if !oldest.is_enough {
             let Some(whole) = self.oldest(key, usize::from(u16::MAX)).await? else { return Ok(()) };
             oldest = whole;
         }
         let mut header = Header::of(&oldest.header)?;
         header.base += oldest.cut as u64;
-        header.floor = header.floor.max(oldest.floor());
+        header.floor = header.floor.max(oldest.floor);
         let cut = oldest.cut.to_string().into_bytes();
         let arguments = vec![b"epoch".to_vec(), oldest.header, header.bytes()?, cut];
         let reply = self.on_inbox(&self.scripts.trim, key, arguments).await?;
@@ -97,8 +98,8 @@ impl RedisInboxes {
                 let (cut, packed) = (reply.number()? as usize, reply.bytes()?);
                 let elements = packed::strings(&packed)?;
                 let (header, entries) = elements.split_first().ok_or_else(|| reply.unexpected())?;
-                let entries = entries.iter().map(|bytes| entry_of(bytes)).collect::<Result<_>>()?;
-                Ok(Some(Oldest { cut, header: header.to_vec(), entries }))
+                let entries: Vec<_> = entries.iter().map(|bytes| entry_of(bytes)).collect::<Result<_>>()?;
+                Ok(Some(Oldest::of(cut, header.to_vec(), &entries)))
             }
             "short" => Ok(None),
             _ => Err(reply.unexpected()),

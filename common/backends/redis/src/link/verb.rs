@@ -11,7 +11,7 @@ pub(crate) enum Verb {
     Begin,
     Finish,
     Present,
-    /// The begin of a log that is to be cut.
+    /// The oldest entries of a log that is to be cut.
     Oldest,
     Trim,
     Discard,
@@ -38,6 +38,6 @@ pub(crate) enum Verb {
 
 labels!(Verb, "call":
     Advance "advance", Edges "edges", Take "take", Begin "begin", Finish "finish", Present "present", Oldest "oldest",
-    Trim "trim",    Discard "discard", Read "read", Log "log", Stands "stands", Touch "touch", Progress "progress", Renew "renew",
-    Claim "claim", Confirm "confirm", Lease "lease", Life "life", List "list", Release "release", Revoke "revoke",
-    Save "save", Sweep "sweep", Command "command", Ping "ping");
+    Trim "trim", Discard "discard", Read "read", Log "log", Stands "stands", Touch "touch", Progress "progress",
+    Renew "renew", Claim "claim", Confirm "confirm", Lease "lease", Life "life", List "list", Release "release",
+    Revoke "revoke", Save "save", Sweep "sweep", Command "command", Ping "ping");

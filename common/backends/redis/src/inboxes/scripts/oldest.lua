@@ -1,4 +1,4 @@
--- Reads the begin of a log that is too long. KEYS: the bucket, the inbox. ARGV: layout, any field, how many entries beyond those
+-- Reads the oldest entries of a log that is too long. KEYS: the bucket, the inbox. ARGV: layout, any field, how many entries beyond those
 -- that are to go. Answers 'oldest', how many are to go, and the header with the entries in one string; or 'short'.
 local length = call('LLEN', KEYS[2])
 if length <= LONG or not inbox(KEYS[2]) then return {'short'} end
