@@ -248,8 +248,9 @@ async fn i18_a_listener_that_is_too_slow_loses_wakes_and_is_told_so() {
     let slow: OnHeard = Arc::new(move |heard: Heard<'_>| {
         on_heard(heard);
         if matches!(heard, Heard::Growth(_)) {
-            // Blocks until the test lets go of the other end.
-            _ = held_up.lock().unwrap().recv();
+            // Blocks until the test lets go of the other end. Without `block_in_place`, the task of the connection
+            // could wait on the worker thread that this blocks, and the ping below would not be answered.
+            _ = tokio::task::block_in_place(|| held_up.lock().unwrap().recv());
         }
     });
     let _listening = doorbell.listen(slow);
