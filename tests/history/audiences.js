@@ -4,6 +4,7 @@
 // Who follows and who is on a list may change while the publish is under way. So a reader *may* be in the set, and is
 // there *surely* only if no order of what overlaps leaves the reader out.
 
+import { grouped } from "./collections.js";
 import { Register } from "./register.js";
 
 export class Audiences {
@@ -12,12 +13,9 @@ export class Audiences {
 
   constructor(operations, edges) {
     this.#edges = edges;
-    const changes = new Map();
-    for (const operation of operations.filter(({ op, outcome }) => op === "list" && outcome !== "refused")) {
-      const name = placeOf(operation.user, operation.list, operation.member);
-      changes.set(name, [...(changes.get(name) ?? []), { ...operation, value: operation.on }]);
-    }
-    for (const [name, own] of changes) this.#members.set(name, new Register(false, own));
+    const changes = operations.filter(({ op, outcome }) => op === "list" && outcome !== "refused").map((change) => ({ ...change, value: change.on }));
+    const places = grouped(changes, ({ user, list, member }) => placeOf(user, list, member));
+    for (const [place, own] of places) this.#members.set(place, new Register(false, own));
   }
 
   /** Whether the item may be for the reader; each is for all followers if it is not narrowed. */

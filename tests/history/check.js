@@ -39,10 +39,12 @@ class Judge {
     this.invariant = invariant;
   }
 
-  /** One comparison. `lines` show the violation if `sound` is false, and `why` words it. */
+  /** One comparison. `lines` show the violation if `sound` is false, or give them if they are a function; `why` words it. */
   holds(sound, lines, why) {
     this.decided += 1;
-    if (!sound) this.violations.push({ invariant: this.invariant, why: why(), lines: [...new Set(lines)].sort((a, b) => a - b) });
+    if (sound) return;
+    const shown = new Set(typeof lines === "function" ? lines() : lines);
+    this.violations.push({ invariant: this.invariant, why: why(), lines: [...shown].sort((a, b) => a - b) });
   }
 }
 

@@ -1,6 +1,7 @@
 // The route of each item, as far as it is certain. The author's class when the item is accepted decides, and no later
 // class.
 
+import { grouped } from "./collections.js";
 import { Register } from "./register.js";
 
 export class Classes {
@@ -11,11 +12,8 @@ export class Classes {
   constructor(operations, edges, run) {
     this.#edges = edges;
     this.#run = run;
-    const changes = operations.filter(({ op, outcome }) => op === "classify" && outcome !== "refused");
-    for (const { author } of changes) {
-      const own = changes.filter((change) => change.author === author).map((change) => ({ ...change, value: change.class }));
-      this.#classes.set(author, new Register("auto", own));
-    }
+    const changes = operations.filter(({ op, outcome }) => op === "classify" && outcome !== "refused").map((change) => ({ ...change, value: change.class }));
+    for (const [author, own] of grouped(changes, ({ author }) => author)) this.#classes.set(author, new Register("auto", own));
   }
 
   /**

@@ -8,6 +8,7 @@
 //   blocked    the reader has not blocked the author
 //   blockedBy  the author has not blocked the reader
 
+import { grouped } from "./collections.js";
 import { Register } from "./register.js";
 
 const BLOCKS = ["blocked", "blockedBy"];
@@ -15,6 +16,7 @@ const BLOCKS = ["blocked", "blockedBy"];
 export class Edges {
   #edges = new Map(); // "[reader, author]" → bit → Register
   #everyone = new Map(); // author → the operations that made it so
+  #neighbours; // user → those whom an edge joins with the user, either way
 
   constructor(operations) {
     const changes = new Map();
@@ -27,6 +29,8 @@ export class Edges {
       }
     }
     for (const [edge, bits] of changes) this.#edges.set(edge, this.#registers(JSON.parse(edge)[1], bits));
+    const ways = this.all().flatMap(([reader, author]) => [[reader, author], [author, reader]]);
+    this.#neighbours = new Map([...grouped(ways, ([user]) => user)].map(([user, own]) => [user, own.map(([, other]) => other)]));
   }
 
   /** Every operation on the edge that may have happened. */
@@ -41,7 +45,7 @@ export class Edges {
 
   /** Everybody whom an edge joins with the user, either way. */
   neighbours(user) {
-    return this.all().filter((edge) => edge.includes(user)).map(([reader, author]) => (reader === user ? author : reader));
+    return this.#neighbours.get(user) ?? [];
   }
 
   /** The authors whom everyone follows for sure. */
@@ -51,7 +55,7 @@ export class Edges {
 
   /** Whether the edge may have been in effect at some moment of [from, to]. */
   possiblyOn(reader, author, from, to) {
-    const bits = Object.values(this.#edge(reader, author)).map((register) => register.spans(true));
+    const bits = Object.values(this.#edge(reader, author)).map((register) => register.spans(true, from, to));
     return bits.reduce(common, [{ from, to }]).length > 0;
   }
 

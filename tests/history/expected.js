@@ -11,6 +11,7 @@
 // only what clients saw over HTTP while calls overlapped and processes died. So it has no order of all writes, and
 // answers two sets instead of one feed.
 
+import { partitionPoint } from "./collections.js";
 import { isAccepted, maybeDeleted, surelyDeleted } from "./items.js";
 
 /** {must: Map id → item, may: Map id → item}; `must` is part of `may`. `authors`: whose items the reader sees in the end. */
@@ -45,15 +46,32 @@ export function followed(history, { reader, feed }, authors) {
 
 /** For an item: how many newer adds of its author and feed stood in the outbox at the follow, at least and at most. */
 function newestCounts(all, unseen, { earliest, latest }) {
-  const lower = all.filter((other) => other.end < earliest && !maybeDeleted(other, latest));
-  const upper = all.filter((other) => other.start < latest && !surelyDeleted(other, earliest));
+  const lower = new Outbox(all.filter((other) => other.end < earliest && !maybeDeleted(other, latest)));
+  const upper = new Outbox(all.filter((other) => other.start < latest && !surelyDeleted(other, earliest)));
   const strangers = unseen.filter(({ publishes }) => publishes.some(({ start }) => start < latest)).length;
-  const isNewer = (other, item) => other !== item && (other.seq === undefined || item.seq === undefined || other.seq > item.seq);
-  const isSurelyNewer = (other, item) => other.seq !== undefined && item.seq !== undefined && other.seq > item.seq;
-  return (item) => ({
-    least: lower.filter((other) => isSurelyNewer(other, item)).length,
-    most: upper.filter((other) => isNewer(other, item)).length + strangers,
-  });
+  return (item) => ({ least: lower.surelyAbove(item), most: upper.possiblyAbove(item) + strangers });
+}
+
+/** Items by their outbox order, as far as it is known. */
+class Outbox {
+  #items;
+  #seqs;
+
+  constructor(items) {
+    this.#items = new Set(items);
+    this.#seqs = items.map(({ seq }) => seq).filter((seq) => seq !== undefined).sort((a, b) => a - b);
+  }
+
+  /** How many are surely newer than the item. */
+  surelyAbove({ seq }) {
+    return seq === undefined ? 0 : this.#seqs.length - partitionPoint(this.#seqs, (other) => other <= seq);
+  }
+
+  /** How many others may be newer than the item. */
+  possiblyAbove(item) {
+    if (item.seq === undefined) return this.#items.size - (this.#items.has(item) ? 1 : 0);
+    return this.surelyAbove(item) + this.#items.size - this.#seqs.length;
+  }
 }
 
 /** Whose items the reader sees in the end, by the lists: {users: Set, lines}; null if the reader's follows were not read. */

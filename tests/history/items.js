@@ -5,8 +5,13 @@
 // addressed to `readers` is in nobody's outbox, and has no `seq`. One that is `narrowed` is for some of the followers.
 // The kind of an item says which of its readers' feeds it is of.
 
+import { partitionPoint } from "./collections.js";
+
 export class Items {
   #byId = new Map();
+  #byAuthor = new Map(); // author → items
+  #bySeq = new Map(); // author → items whose outbox_seq is known, by it
+  #byReader = new Map(); // reader → items that are addressed to the reader
   #groups = new Map(); // publishes of one key
   #unknown = []; // groups without an id yet
   /** Items that were shown and that nobody had asked for: {item, n}. */
@@ -32,6 +37,11 @@ export class Items {
     return [...this.#byId.values()];
   }
 
+  /** All authors of items. */
+  authors() {
+    return [...this.#byAuthor.keys()];
+  }
+
   /** The publishes in groups, {author, publishes}; those of one group are repeats of one request. */
   groups() {
     return [...this.#groups.values()];
@@ -43,12 +53,20 @@ export class Items {
 
   /** Items of an author's outbox; of one feed, if it is given. */
   of(author, feed) {
-    return this.all().filter((item) => item.author === author && !item.readers && isOf(item, feed));
+    return (this.#byAuthor.get(author) ?? []).filter((item) => !item.readers && isOf(item, feed));
+  }
+
+  /** The accepted items of one feed of an author's outbox from one outbox_seq to another, with both. */
+  between(author, feed, least, most) {
+    if (!this.#bySeq.has(author)) this.#bySeq.set(author, this.of(author).filter(({ seq }) => seq !== undefined).sort((a, b) => a.seq - b.seq));
+    const own = this.#bySeq.get(author);
+    const isIn = (item) => isOf(item, feed);
+    return own.slice(partitionPoint(own, ({ seq }) => seq < least), partitionPoint(own, ({ seq }) => seq <= most)).filter(isIn);
   }
 
   /** Items of one feed that are addressed to a reader. */
   addressed(reader, feed) {
-    return this.all().filter((item) => item.readers?.has(reader) && isOf(item, feed));
+    return (this.#byReader.get(reader) ?? []).filter((item) => isOf(item, feed));
   }
 
   /** The publishes of an author to the outbox that may have happened and whose item nobody has seen; of one feed, if it is given. */
@@ -92,9 +110,17 @@ export class Items {
     const lines = publishes.flatMap((publish) => publish.lines);
     const { readers, narrowed } = publishes[0];
     const item = { id, author, feed, readers, narrowed, seq: done?.answer.outbox_seq ?? undefined, start, end: done?.end ?? Infinity, lines, edits: [], deletes: [] };
-    if (!this.#byId.has(id)) this.#byId.set(id, item);
-    return this.#byId.get(id);
+    if (this.#byId.has(id)) return this.#byId.get(id);
+    this.#byId.set(id, item);
+    put(this.#byAuthor, author, item);
+    for (const reader of readers ?? []) put(this.#byReader, reader, item);
+    return item;
   }
+}
+
+function put(index, name, item) {
+  if (!index.has(name)) index.set(name, []);
+  index.get(name).push(item);
 }
 
 const isOf = ({ feed }, wanted) => wanted === undefined || feed === wanted;

@@ -4,6 +4,8 @@
 // A change is shown as its item is *now*: an `add` or `update` of an item that is gone by then is shown
 // as a `delete`. So several observations of one offset may differ in that, and only in that.
 
+import { greatest, grouped } from "./collections.js";
+
 export class Logs {
   #logs = new Map(); // reader and feed → epoch → Log
 
@@ -73,6 +75,12 @@ class Log {
   sights = new Map();
   /** The changes that are known, ascending: {offset, op, id, author, item, at (first seen), lines}. */
   changes = [];
+  /** The greatest offset anybody has seen a change at or a head of. */
+  most = 0;
+  /** Every change from 1 up to this offset is known. */
+  knownUpTo = 0;
+  /** When anybody was first shown the log or its head. */
+  servedAt = Infinity;
 
   constructor(reader, feed, epoch) {
     Object.assign(this, { reader, feed, epoch });
@@ -89,6 +97,7 @@ class Log {
   }
 
   settle(items) {
+    this.most = Math.max(greatest([...this.sights.keys()]), greatest(this.heads.map(({ offset }) => offset)));
     for (const [offset, sights] of [...this.sights].sort(([a], [b]) => a - b)) {
       // What was shown before the item was deleted tells more than what is shown after.
       const best = sights.find(({ op }) => op !== "delete") ?? sights[0];
@@ -96,26 +105,15 @@ class Log {
       const at = Math.min(...sights.map((sight) => sight.at));
       this.changes.push({ ...best, offset, item, author: best.author ?? item?.author, at, lines: sights.map(({ n }) => n) });
     }
-  }
-
-  /** The greatest offset anybody has seen a change at or a head of. */
-  get most() {
-    return Math.max(0, ...this.sights.keys(), ...this.heads.map(({ offset }) => offset));
-  }
-
-  /** Whether every change from 1 up to `offset` is known. */
-  isKnownUpTo(offset) {
-    const at = this.changes.findIndex((change, i) => change.offset !== i + 1);
-    return (at === -1 ? this.changes.length : at) >= offset;
+    this.servedAt = -greatest([...this.heads.map(({ end }) => -end), ...this.changes.map(({ at }) => -at)], -Infinity);
+    const hole = this.changes.findIndex((change, i) => change.offset !== i + 1);
+    this.knownUpTo = hole === -1 ? this.changes.length : hole;
   }
 
   /** The changes of each author that no forget takes away, for they were addressed to the reader: [{author, changes}]. */
   direct() {
     const direct = this.changes.filter(({ item }) => item?.readers);
-    return [...new Set(direct.map(({ author }) => author))].map((author) => ({
-      author,
-      changes: direct.filter((change) => change.author === author),
-    }));
+    return [...grouped(direct, ({ author }) => author)].map(([author, changes]) => ({ author, changes }));
   }
 
   /**

@@ -4,24 +4,28 @@
 // value is *possible* from the moment a request asked for it until another value has certainly replaced it: one that
 // was certainly asked for later, and whose request was answered.
 
+import { greatest, grouped, partitionPoint } from "./collections.js";
+
 export class Register {
-  #spans; // [{value, from, to, change}]: when each change, or the value before all of them, may have been in force
+  #spans; // value → Spans: when each change to it, or the value before all of them, may have been in force
 
   /** `changes`: operations that were not refused, each with the `value` that it sets. */
   constructor(initial, changes) {
     this.changes = changes;
     const first = { value: initial, start: -Infinity, end: -Infinity };
-    this.#spans = [first, ...changes].map((change) => ({ value: change.value, from: change.start, to: replaced(change, changes), change }));
+    const replaced = replacements(changes);
+    const spans = [first, ...changes].map((change) => ({ value: change.value, from: change.start, to: replaced(change), change }));
+    this.#spans = new Map([...grouped(spans, ({ value }) => value)].map(([value, own]) => [value, new Spans(own)]));
   }
 
-  /** The spans of time in which `value` may have been in force: [{from, to}]. */
-  spans(value) {
-    return this.#spans.filter((span) => span.value === value);
+  /** The spans of [from, to] in which `value` may have been in force: [{from, to}]. */
+  spans(value, from, to) {
+    return this.#spans.get(value)?.within(from, to) ?? [];
   }
 
   /** The values that were possible at some moment of [from, to]. */
   possible(from, to) {
-    return new Set(this.#spans.filter((span) => span.from <= to && span.to >= from).map(({ value }) => value));
+    return new Set([...this.#spans].filter(([, spans]) => spans.reach(from, to)).map(([value]) => value));
   }
 
   /** The values that are possible in the end. */
@@ -34,18 +38,52 @@ export class Register {
    * it again changes nothing: it is there for sure once no other value is possible any more.
    */
   became(value) {
-    const last = this.spans(value).filter(({ to }) => to === Infinity);
-    const others = this.#spans.filter((span) => span.value !== value);
+    const last = this.spans(value, Infinity, Infinity);
+    const others = [...this.#spans].filter(([other]) => other !== value).flatMap(([, { all }]) => all);
     return {
       earliest: Math.min(...last.map(({ from }) => from)),
-      latest: Math.min(Math.max(...others.map(({ to }) => to)), Math.max(...last.map(({ change }) => change.end))),
+      latest: Math.min(greatest(others.map(({ to }) => to), -Infinity), greatest(last.map(({ change }) => change.end), -Infinity)),
       lines: last.flatMap(({ change }) => change.lines ?? []),
     };
   }
 }
 
-/** The time from which on a change has certainly been replaced. */
-function replaced(change, changes) {
-  const later = changes.filter(({ value, outcome, start }) => outcome === "done" && value !== change.value && start > change.end);
-  return Math.min(Infinity, ...later.map(({ end }) => end));
+/** Spans of time that may overlap. */
+class Spans {
+  all;
+  #until = []; // for each span, the latest end of it and of all before it
+
+  constructor(spans) {
+    this.all = spans.sort((a, b) => a.from - b.from);
+    for (const { to } of this.all) this.#until.push(Math.max(to, this.#until.at(-1) ?? -Infinity));
+  }
+
+  /** Whether one of the spans reaches into [from, to]. */
+  reach(from, to) {
+    const until = this.#until[partitionPoint(this.all, (span) => span.from <= to) - 1];
+    return until !== undefined && until >= from;
+  }
+
+  /** The spans that reach into [from, to]. */
+  within(from, to) {
+    const found = [];
+    for (let i = partitionPoint(this.all, (span) => span.from <= to) - 1; i >= 0 && this.#until[i] >= from; i -= 1) {
+      if (this.all[i].to >= from) found.push(this.all[i]);
+    }
+    return found;
+  }
+}
+
+/** A function that gives the time from which on a change has certainly been replaced: Infinity if it has not. */
+function replacements(changes) {
+  const done = changes.filter(({ outcome }) => outcome === "done").sort((a, b) => a.start - b.start);
+  const values = [...grouped(done, ({ value }) => value)].map(([value, own]) => {
+    const soonest = own.map(({ end }) => end); // of each change and all that were asked for later, the first end
+    for (let i = own.length - 2; i >= 0; i -= 1) soonest[i] = Math.min(soonest[i], soonest[i + 1]);
+    return { value, own, soonest };
+  });
+  return ({ value, end }) => {
+    const others = values.filter((other) => other.value !== value);
+    return Math.min(...others.map(({ own, soonest }) => soonest[partitionPoint(own, ({ start }) => start <= end)] ?? Infinity));
+  };
 }

@@ -4,6 +4,7 @@
 // below that head; an item that was published after another of its author had been accepted has a greater
 // outbox_seq. Cannot see: an old item that slips in below a head, unless a page shows it (I7).
 
+import { partitionPoint } from "../collections.js";
 import { isAccepted } from "../items.js";
 
 export const name = "I2";
@@ -21,7 +22,7 @@ export function decide({ logs, items }, judge) {
       judge.holds(offset > before.offset, [...before.lines.slice(0, 2), ...item.lines.slice(0, 2), ...lines.slice(0, 2)], why);
     }
   }
-  for (const author of new Set(items.all().map((item) => item.author))) outboxInOrder(items.of(author), judge);
+  for (const author of items.authors()) outboxInOrder(items.of(author), judge);
 }
 
 function outboxInOrder(items, judge) {
@@ -40,13 +41,5 @@ function outboxInOrder(items, judge) {
 function prefixMaxima(sorted) {
   const maxima = [];
   for (const one of sorted) maxima.push(maxima.length > 0 && maxima.at(-1).offset >= one.offset ? maxima.at(-1) : one);
-  return (moment) => {
-    let [low, high] = [0, sorted.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (sorted[middle].at < moment) low = middle + 1;
-      else high = middle;
-    }
-    return maxima[low - 1];
-  };
+  return (moment) => maxima[partitionPoint(sorted, ({ at }) => at < moment) - 1];
 }

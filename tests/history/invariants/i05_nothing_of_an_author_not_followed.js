@@ -29,7 +29,7 @@ export function decide(history, judge) {
 
 function mayBeSeen(judge, { edges, audiences }, { reader, feed }, { author, item, at, lines }) {
   if (item === undefined) return; // nobody asked for it: I6
-  const evidence = [...lines.slice(0, 2), ...item.lines, ...edges.changes(reader, author).flatMap((change) => change.lines)];
+  const evidence = () => [...lines.slice(0, 2), ...item.lines, ...edges.changes(reader, author).flatMap((change) => change.lines)];
   const elsewhere = () => `${reader} was shown item ${item.id} of ${author} in ${feed}; its kind belongs to ${item.feed}`;
   judge.holds(item.feed === feed, [...lines.slice(0, 2), ...item.lines], elsewhere);
   if (item.readers) {
@@ -53,7 +53,7 @@ function inTheEnd(judge, history, { reader, feed: name }) {
   for (const { id, author } of feed.items) {
     if (items.get(id)?.readers) continue; // see above
     const why = () => `in the end ${reader} sees item ${id} of ${author}, who is not followed, or is behind a shield`;
-    const unfollows = edges.changes(reader, author).flatMap((change) => change.lines);
-    judge.holds(authors.users.has(author), [...unfollows, ...feed.lines, ...authors.lines], why);
+    const changes = () => [...edges.changes(reader, author).flatMap((change) => change.lines), ...feed.lines, ...authors.lines];
+    judge.holds(authors.users.has(author), changes, why);
   }
 }

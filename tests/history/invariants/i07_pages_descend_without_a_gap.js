@@ -37,7 +37,7 @@ function descends(judge, { user, answer, lines }, above, aboveLines) {
 function complete(judge, history, { user, feed, answer, end, lines }, above) {
   const { epoch, offset } = answer.position;
   const log = history.logs.log({ reader: user, feed }, epoch);
-  if (!log.isKnownUpTo(offset)) return;
+  if (log.knownUpTo < offset) return;
   const shown = new Set(answer.items.map(({ id }) => id));
   const bottom = answer.next === null ? undefined : answer.items.at(-1);
   const upTo = log.changes.filter((change) => change.offset <= offset);

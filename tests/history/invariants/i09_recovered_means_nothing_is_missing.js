@@ -27,7 +27,7 @@ function begun(judge, logs, { reader }, subscription) {
     judge.holds(!recovered || wants === at, lines, () => `${reader} asked for ${wants}, and "recovered" to ${at}`);
   }
   if (recovered) {
-    const later = logs.of(inbox).find((log) => BigInt(log.epoch) > BigInt(epoch) && servedBefore(log, askedAt));
+    const later = logs.of(inbox).find((log) => log.servedAt < askedAt && BigInt(log.epoch) > BigInt(epoch));
     const evidence = later ? [...later.heads, ...later.changes].flatMap((seen) => seen.lines).slice(0, 2) : [];
     judge.holds(!later, [...lines, ...evidence], () => `${reader} "recovered" in epoch ${epoch}, after epoch ${later.epoch} had begun`);
     const { most } = logs.log(inbox, epoch);
@@ -38,8 +38,6 @@ function begun(judge, logs, { reader }, subscription) {
     judge.holds(!early, [...lines, early?.n ?? lines[0]], () => `${reader} was not recovered, began at ${at}, and was pushed ${early.offset}`);
   }
 }
-
-const servedBefore = ({ heads, changes }, at) => heads.some(({ end }) => end < at) || changes.some((change) => change.at < at);
 
 function caughtUp(judge, final, { reader, device, closed, open }) {
   if (!closed) for (const subscription of open.values()) atTheHead(judge, final, { reader, device }, subscription);

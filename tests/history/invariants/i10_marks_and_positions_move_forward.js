@@ -8,7 +8,8 @@
 // long as a log's least length are not decided: a log that was cut may lack some. Cannot see: the marks
 // themselves, and what took which door where the class was not certain.
 
-import { isAccepted, maybeDeleted } from "../items.js";
+import { partitionPoint } from "../collections.js";
+import { maybeDeleted } from "../items.js";
 
 export const name = "I10";
 
@@ -19,7 +20,8 @@ export function decide(history, judge) {
     for (const stretch of log.stretches()) {
       for (const door of ["push", "pull"]) nothingIsPassedOver(judge, log, stretch, history, door);
     }
-    for (const { author, changes } of log.direct()) nothingAddressedIsPassedOver(judge, log, author, changes, { items, edges });
+    const held = new Set(log.changes.map(({ id }) => id));
+    for (const { author, changes } of log.direct()) nothingAddressedIsPassedOver(judge, log, author, changes, { items, edges, held });
   }
   positionsOnlyGrow(judge, history);
 }
@@ -29,19 +31,17 @@ function nothingIsPassedOver(judge, { name, reader, feed }, { author, changes },
   const [least, most] = [Math.min(...seqs), Math.max(...seqs)];
   const held = new Set(changes.map(({ id }) => id));
   const lines = [changes[0], changes.at(-1)].flatMap((change) => change.lines.slice(0, 1));
-  for (const item of items.of(author, feed)) {
-    if (item.route !== door || !audiences.surelyHas(item, reader)) continue;
-    if (!isAccepted(item) || maybeDeleted(item) || item.seq < least || item.seq > most) continue;
+  for (const item of items.between(author, feed, least, most)) {
+    if (item.route !== door || maybeDeleted(item) || !audiences.surelyHas(item, reader)) continue;
     const why = () => `${name} has outbox_seq ${least} and ${most} of ${author}, and not item ${item.id} with ${item.seq}`;
     judge.holds(held.has(item.id), [...item.lines, ...lines], why);
   }
 }
 
 /** What one author addresses to a reader is taken in as it was accepted. */
-function nothingAddressedIsPassedOver(judge, log, author, changes, { items, edges }) {
-  const last = changes.findLast(({ op, offset }) => op === "add" && log.isKnownUpTo(offset));
+function nothingAddressedIsPassedOver(judge, log, author, changes, { items, edges, held }) {
+  const last = changes.findLast(({ op, offset }) => op === "add" && offset <= log.knownUpTo);
   if (last === undefined) return;
-  const held = new Set(log.changes.map(({ id }) => id));
   for (const item of items.addressed(log.reader, log.feed)) {
     if (item.author !== author || maybeDeleted(item) || !(item.end < last.item.start)) continue;
     if (edges.possiblyBlocked(log.reader, author, item.start, item.end)) continue;
@@ -52,18 +52,20 @@ function nothingAddressedIsPassedOver(judge, log, author, changes, { items, edge
 
 function positionsOnlyGrow(judge, history) {
   const { operations } = history;
-  const losses = history.kind("fault").filter(({ who }) => who === "redis");
+  const losses = history.kind("fault").filter(({ who }) => who === "redis").map(({ at }) => at);
   const lists = operations.filter(({ op, outcome }) => op === "sessions" && outcome === "done").sort((a, b) => a.start - b.start);
   const known = new Map(); // user and device → what lists that had been answered have shown
   for (const { user, answer, start, end, lines } of lists) {
+    const lost = (by) => losses[partitionPoint(losses, (at) => at < by) - 1] ?? -Infinity; // the last loss before
     for (const { device, position } of answer.sessions.filter(({ position }) => position !== null)) {
       const name = `${user} ${device}`;
-      const kept = (one) => !losses.some(({ at }) => at > one.start && at < end);
-      const before = (known.get(name) ?? []).filter((one) => one.end < start && kept(one));
+      // Later lists begin later too, so none of them needs what this one no longer does.
+      const kept = (known.get(name) ?? []).filter((one) => one.start >= lost(start));
+      const before = kept.filter((one) => one.end < start && one.start >= lost(end));
       const later = before.find((one) => isBelow(position, one.position));
       const why = () => `the stored position of ${user}'s device ${device} went from ${say(later.position)} back to ${say(position)}`;
       judge.holds(!later, [...(later?.lines ?? []), ...lines], why);
-      known.set(name, [...(known.get(name) ?? []), { position, start, end, lines }]);
+      known.set(name, [...kept, { position, start, end, lines }]);
     }
   }
 }

@@ -5,21 +5,23 @@
 // beyond the log's last head, and no ack beyond it was accepted. Cannot see: positions of devices whose
 // sessions nobody listed.
 
+import { grouped } from "../collections.js";
+
 export const name = "I12";
 
 export function decide({ connections, operations, final }, judge) {
-  const named = new Map();
-  for (const { reader, device, named: positions } of connections) {
-    const name = `${reader} ${device}`;
-    named.set(name, [...(named.get(name) ?? []), ...positions.filter(({ channel, outcome }) => channel === "feed" && outcome !== "refused")]);
-  }
+  const names = connections.flatMap(({ reader, device, named }) =>
+    named.filter(({ channel, outcome }) => channel === "feed" && outcome !== "refused").map((one) => ({ ...one, device: `${reader} ${device}` })),
+  );
+  const [devices, positions] = [grouped(names, ({ device }) => device), grouped(names, ({ device, epoch, offset }) => `${device} ${epoch}:${offset}`)];
   for (const { op, outcome, user, answer, end, lines } of operations) {
     if (op !== "sessions" || outcome !== "done") continue;
     for (const { device, position } of answer.sessions.filter(({ position }) => position !== null)) {
-      const own = (named.get(`${user} ${device}`) ?? []).filter(({ at }) => at <= end);
-      const known = own.some(({ epoch, offset }) => epoch === position.epoch && offset === position.offset);
-      const why = () => `${user}'s device ${device} is stored at ${position.epoch}:${position.offset}, which it has never acknowledged`;
-      judge.holds(known, [...own.slice(-3).map(({ n }) => n), ...lines], why);
+      const at = `${position.epoch}:${position.offset}`;
+      const known = positions.get(`${user} ${device} ${at}`)?.some((named) => named.at <= end);
+      const own = () => (devices.get(`${user} ${device}`) ?? []).filter((named) => named.at <= end).slice(-3);
+      const why = () => `${user}'s device ${device} is stored at ${at}, which it has never acknowledged`;
+      judge.holds(known, () => [...own().map(({ n }) => n), ...lines], why);
     }
   }
   for (const inbox of final.inboxes()) belowTheHead(judge, { connections, final }, inbox);

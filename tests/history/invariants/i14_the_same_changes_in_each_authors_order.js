@@ -6,6 +6,8 @@
 // - No item has more changes than its records make: one add, its edits, its delete.
 // (Dense: I1. Equal for all who read: I16.) Cannot see: the order of edits and deletes among themselves.
 
+import { grouped } from "../collections.js";
+
 export const name = "I14";
 
 export function decide({ logs }, judge) {
@@ -43,17 +45,10 @@ function asAccepted(judge, where, adds) {
 }
 
 function notTooMany(judge, where, changes) {
-  const counts = grouped(changes);
-  for (const [id, own] of counts) {
+  for (const [id, own] of grouped(changes, ({ id }) => id)) {
     const { edits, deletes } = own[0].item;
     const most = 1 + edits.length + Math.min(1, deletes.length);
     const why = () => `${where} has ${own.length} changes of item ${id}, whose records make at most ${most}`;
     judge.holds(own.length <= most, own.flatMap(({ lines }) => lines), why);
   }
-}
-
-function grouped(changes) {
-  const groups = new Map();
-  for (const change of changes) groups.set(change.id, [...(groups.get(change.id) ?? []), change]);
-  return groups;
 }

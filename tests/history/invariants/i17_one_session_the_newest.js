@@ -7,36 +7,68 @@
 // has no device twice, and in the end names for each connected device the node of the newest connection.
 // Cannot see: which of two connects that overlapped came first.
 
+import { greatest, grouped, partitionPoint } from "../collections.js";
+
 export const name = "I17";
 
 export function decide(history, judge) {
-  const devices = new Map();
-  for (const connection of history.connections) {
-    if (!connection.connecting) continue;
-    const name = `${connection.reader} ${connection.device}`;
-    devices.set(name, [...(devices.get(name) ?? []), connection]);
-  }
-  for (const [name, connections] of devices) {
-    for (const older of connections.filter(({ connected }) => connected)) succession(judge, history, name, older, connections);
+  const connecting = history.connections.filter((connection) => connection.connecting);
+  const devices = new Map([...grouped(connecting, ({ reader, device }) => `${reader} ${device}`)].map(([name, own]) => [name, new Device(name, own)]));
+  const lastFault = greatest(history.kind("fault").map(({ at }) => at));
+  for (const device of devices.values()) {
+    for (const older of device.connections.filter(({ connected }) => connected)) succession(judge, history, device, older, lastFault);
   }
   lists(judge, history, devices);
 }
 
 const isNewer = (newer, older) => older.connected !== undefined && newer.connecting.at > older.connected.at;
 
-function succession(judge, { run, drained, kind, lines: all, last }, name, older, connections) {
-  const newer = connections.find((connection) => connection.connected && isNewer(connection, older));
+class Device {
+  #naming; // "epoch:offset" → the times at which a connection has named this position of the main feed
+
+  constructor(name, connections) {
+    this.name = name;
+    /** By the time at which they began to connect. */
+    this.connections = connections.sort((a, b) => a.connecting.at - b.connecting.at);
+    const named = connections.flatMap((connection) => connection.named.map((one) => ({ ...one, connection })));
+    const ofFeed = named.filter(({ channel, outcome }) => channel === "feed" && outcome !== "refused");
+    this.#naming = grouped(ofFeed, ({ epoch, offset }) => `${epoch}:${offset}`);
+  }
+
+  naming({ epoch, offset }) {
+    return this.#naming.get(`${epoch}:${offset}`) ?? [];
+  }
+
+  /** The first newer connection that had connected before `at`. */
+  successor(older, at = Infinity) {
+    for (let i = partitionPoint(this.connections, (other) => !isNewer(other, older)); this.connections[i]?.connecting.at < at; i += 1) {
+      if (this.connections[i].connected?.at < at) return this.connections[i];
+    }
+    return undefined;
+  }
+
+  /** Whether another connection that is not surely older began to connect before `at`. */
+  hasRival(older, at) {
+    for (let i = partitionPoint(this.connections, ({ connecting }) => connecting.at < at) - 1; i >= 0; i -= 1) {
+      if (this.connections[i] !== older && !isNewer(older, this.connections[i])) return true;
+    }
+    return false;
+  }
+}
+
+function succession(judge, { run, last }, device, older, lastFault) {
+  const { name } = device;
   if (older.closed?.code === 4500) {
-    const rival = connections.some((other) => other !== older && other.connecting.at < older.closed.at && !isNewer(older, other));
+    const rival = device.hasRival(older, older.closed.at);
     judge.holds(rival, [older.connected.n, older.closed.n], () => `${name} was closed with 4500, and no newer connection was there`);
   }
+  const newer = device.successor(older);
   if (newer === undefined) return;
   const lines = [older.connected.n, newer.connected.n];
   const lapsed = newer.connected.at + run.grace_ms;
   const late = older.subscriptions.flatMap(({ pushes }) => pushes).filter(({ at }) => at > lapsed);
   judge.holds(late.length <= run.batch, [...lines, ...late.map(({ n }) => n)], () => `${name}: the older connection was pushed ${late.length} changes after it had lapsed`);
-  const faults = all.filter((line) => line.kind === "fault").map(({ at }) => at);
-  const due = Math.max(newer.connected.at, ...faults) + run.grace_ms;
+  const due = Math.max(newer.connected.at, lastFault) + run.grace_ms;
   if (older.closed || due < last) {
     const until = older.closed ? `until ${older.closed.at} ms` : "to the end";
     judge.holds(older.closed?.at <= due, lines, () => `${name}: the older connection should have been closed by ${due} ms, and stayed ${until}`);
@@ -49,23 +81,19 @@ function lists(judge, { operations, final, connections }, devices) {
     const names = answer.sessions.map(({ device }) => device);
     judge.holds(new Set(names).size === names.length, lines, () => `${user} has a device twice: ${names}`);
     for (const { device, position } of answer.sessions.filter(({ position }) => position !== null)) {
-      fenced(judge, `${user} ${device}`, position, end, lines, devices);
+      fenced(judge, devices.get(`${user} ${device}`), position, end, lines);
     }
   }
   for (const user of final.listed()) inTheEnd(judge, user, final.sessions(user), connections);
 }
 
 /** A stored position was named by the newest connection, or by an older one before that had connected. */
-function fenced(judge, name, position, end, lines, devices) {
-  const connections = (devices.get(name) ?? []).filter(({ connecting }) => connecting.at <= end);
-  const naming = connections.flatMap((connection) =>
-    connection.named
-      .filter(({ channel, epoch, offset, at, outcome }) => channel === "feed" && outcome !== "refused" && epoch === position.epoch && offset === position.offset && at <= end)
-      .map((named) => ({ ...named, stale: connections.some((other) => isNewer(other, connection) && other.connected?.at < named.at) })),
-  );
+function fenced(judge, device, position, end, lines) {
+  const naming = device?.naming(position).filter(({ at }) => at <= end) ?? [];
   if (naming.length === 0) return; // I12
-  const why = () => `${name} is stored at ${position.epoch}:${position.offset}, which only a connection has named that had been replaced`;
-  judge.holds(naming.some(({ stale }) => !stale), [...naming.map(({ n }) => n), ...lines], why);
+  const valid = naming.some(({ connection, at }) => device.successor(connection, at) === undefined);
+  const why = () => `${device.name} is stored at ${position.epoch}:${position.offset}, which only a connection has named that had been replaced`;
+  judge.holds(valid, [...naming.map(({ n }) => n), ...lines], why);
 }
 
 function inTheEnd(judge, user, { answer, lines, start }, connections) {
