@@ -55,8 +55,7 @@ export class Edges {
 
   /** Whether the edge may have been in effect at some moment of [from, to]. */
   possiblyOn(reader, author, from, to) {
-    const bits = Object.values(this.#edge(reader, author)).map((register) => register.spans(true, from, to));
-    return bits.reduce(common, [{ from, to }]).length > 0;
+    return mayAllBeSet(Object.values(this.#edge(reader, author)), from, to);
   }
 
   /** Whether the edge was certainly in effect all the while. */
@@ -126,10 +125,13 @@ function bitsOf({ op, reader, author, user, other, up }) {
   }
 }
 
-/** The spans that lie in one of each. */
-function common(some, others) {
-  const pairs = some.flatMap((one) => others.map((other) => ({ from: Math.max(one.from, other.from), to: Math.min(one.to, other.to) })));
-  return pairs.filter(({ from, to }) => from <= to);
+/** Whether all of the bits may have been set at one moment of [from, to]. */
+function mayAllBeSet([bit, ...others], from, to) {
+  if (bit === undefined) return true;
+  for (const span of bit.spans(true, from, to)) {
+    if (mayAllBeSet(others, Math.max(span.from, from), Math.min(span.to, to))) return true;
+  }
+  return false;
 }
 
 const edgeName = (reader, author) => JSON.stringify([reader, author]);

@@ -1,10 +1,20 @@
 // A register: it has one value at a time, and requests set it. This says which values it may have had, and when.
 //
-// Requests may overlap, and one without an answer may take effect at any time after it was asked. So a
+// Requests may overlap, and one without an answer may take effect for a minute after it was asked. So a
 // value is *possible* from the moment a request asked for it until another value has certainly replaced it: one that
 // was certainly asked for later, and whose request was answered.
 
 import { greatest, grouped, partitionPoint } from "./collections.js";
+
+/**
+ * How long a request without an answer may still take effect, in ms. The processes give up a call after seconds; what
+ * hangs or holds bytes back in a test does so for 14 s at most. Without a bound, one such request would make its value
+ * possible for the rest of a run of hours.
+ */
+const LATE_MS = 60_000;
+
+/** The last moment at which a change may have taken effect. */
+const endOf = ({ outcome, start, end }) => (outcome === "unknown" ? start + LATE_MS : end);
 
 export class Register {
   #spans; // value → Spans: when each change to it, or the value before all of them, may have been in force
@@ -18,7 +28,7 @@ export class Register {
     this.#spans = new Map([...grouped(spans, ({ value }) => value)].map(([value, own]) => [value, new Spans(own)]));
   }
 
-  /** The spans of [from, to] in which `value` may have been in force: [{from, to}]. */
+  /** The spans that reach into [from, to] in which `value` may have been in force, the latest first: {from, to}. */
   spans(value, from, to) {
     return this.#spans.get(value)?.within(from, to) ?? [];
   }
@@ -38,11 +48,11 @@ export class Register {
    * it again changes nothing: it is there for sure once no other value is possible any more.
    */
   became(value) {
-    const last = this.spans(value, Infinity, Infinity);
+    const last = [...this.spans(value, Infinity, Infinity)];
     const others = [...this.#spans].filter(([other]) => other !== value).flatMap(([, { all }]) => all);
     return {
       earliest: Math.min(...last.map(({ from }) => from)),
-      latest: Math.min(greatest(others.map(({ to }) => to), -Infinity), greatest(last.map(({ change }) => change.end), -Infinity)),
+      latest: Math.min(greatest(others.map(({ to }) => to), -Infinity), greatest(last.map(({ change }) => endOf(change)), -Infinity)),
       lines: last.flatMap(({ change }) => change.lines ?? []),
     };
   }
@@ -64,13 +74,11 @@ class Spans {
     return until !== undefined && until >= from;
   }
 
-  /** The spans that reach into [from, to]. */
-  within(from, to) {
-    const found = [];
+  /** The spans that reach into [from, to], the latest first. */
+  *within(from, to) {
     for (let i = partitionPoint(this.all, (span) => span.from <= to) - 1; i >= 0 && this.#until[i] >= from; i -= 1) {
-      if (this.all[i].to >= from) found.push(this.all[i]);
+      if (this.all[i].to >= from) yield this.all[i];
     }
-    return found;
   }
 }
 
@@ -82,8 +90,9 @@ function replacements(changes) {
     for (let i = own.length - 2; i >= 0; i -= 1) soonest[i] = Math.min(soonest[i], soonest[i + 1]);
     return { value, own, soonest };
   });
-  return ({ value, end }) => {
-    const others = values.filter((other) => other.value !== value);
+  return (change) => {
+    const others = values.filter(({ value }) => value !== change.value);
+    const end = endOf(change);
     return Math.min(...others.map(({ own, soonest }) => soonest[partitionPoint(own, ({ start }) => start <= end)] ?? Infinity));
   };
 }

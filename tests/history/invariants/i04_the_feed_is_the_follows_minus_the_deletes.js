@@ -30,19 +30,19 @@ function compare(judge, history, inbox, { shown, lines, authors }) {
   for (const item of must.values()) {
     const because = item.readers ? `was addressed by ${item.author}` : `follows ${item.author}`;
     const why = () => `${reader} ${because} and does not see item ${item.id} (outbox_seq ${item.seq})`;
-    judge.holds(held.has(item.id), [...item.lines, ...history.edges.setOn(reader, item.author).lines, ...lines], why);
+    judge.holds(held.has(item.id), () => [...item.lines, ...history.edges.setOn(reader, item.author).lines, ...lines], why);
   }
   for (const { id, author, version, direct = false } of shown) {
     const item = may.get(id);
     const known = history.items.get(id);
-    const evidence = [...(known?.lines ?? []), ...(known?.deletes ?? []).flatMap((deleted) => deleted.lines), ...lines];
+    const evidence = () => [...(known?.lines ?? []), ...(known?.deletes ?? []).flatMap((deleted) => deleted.lines), ...lines];
     judge.holds(item !== undefined, evidence, () => `${reader} sees item ${id} of ${author}, which must not be in ${inbox.feed}`);
     if (item === undefined) continue;
     const isDirect = item.readers !== undefined;
     judge.holds(direct === isDirect, evidence, () => `item ${id}, which is ${isDirect ? "" : "not "}addressed to ${reader}, is shown as if it were otherwise`);
     const { least, most } = versions(item);
     const why = () => `${reader} sees version ${version} of item ${id}, whose edits allow ${least} to ${most}`;
-    judge.holds(version >= least && version <= most, [...evidence, ...item.edits.flatMap((edit) => edit.lines)], why);
+    judge.holds(version >= least && version <= most, () => [...evidence(), ...item.edits.flatMap((edit) => edit.lines)], why);
   }
 }
 
@@ -50,15 +50,15 @@ function agrees(judge, view, feed) {
   const { position, items, reader, n } = view;
   const device = `${view.device} (${view.feed})`;
   const [shown, wants] = [items, feed.items].map((list) => list.map(({ id, version }) => `${id} v${version}`));
-  const missing = wants.filter((one) => !shown.includes(one));
-  const extra = shown.filter((one) => !wants.includes(one));
   const sameOrder = shown.join() === wants.join();
   const where = `${position?.epoch}:${position?.offset}`;
   const head = `${feed.position.epoch}:${feed.position.offset}`;
   judge.holds(where === head, [n, ...feed.lines], () => `${reader}'s device ${device} stands at ${where}, the log at ${head}`);
-  const difference = `lacks ${some(missing)} and shows ${some(extra)} besides`;
-  const why = () => `${reader}'s device ${device} at ${where} ${difference}, or shows them in another order`;
+  const difference = () => `lacks ${some(without(wants, shown))} and shows ${some(without(shown, wants))} besides`;
+  const why = () => `${reader}'s device ${device} at ${where} ${difference()}, or shows them in another order`;
   judge.holds(sameOrder, [n, ...feed.lines], why);
 }
+
+const without = (list, others) => list.filter((one) => !others.includes(one));
 
 const some = (list) => (list.length === 0 ? "nothing" : `${list.length} items (${list.slice(0, 3).join(", ")}${list.length > 3 ? ", …" : ""})`);

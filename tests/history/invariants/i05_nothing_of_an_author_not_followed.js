@@ -18,9 +18,15 @@ export function decide(history, judge) {
       if (item !== undefined && op !== "delete") mayBeSeen(judge, history, log, { author, item, at, lines });
     }
   }
+  // What may be seen at one moment may be seen later too. So of the pages with an item the first decides.
+  const shown = new Map(); // reader and feed → item → when it was first on a page
   for (const { op, user, feed, outcome, answer, end, lines } of operations) {
     if (op !== "feed" || outcome !== "done") continue;
+    if (!shown.has(`${user} ${feed}`)) shown.set(`${user} ${feed}`, new Map());
+    const first = shown.get(`${user} ${feed}`);
     for (const { id, author } of answer.items) {
+      if (first.get(id) <= end) continue;
+      first.set(id, end);
       mayBeSeen(judge, history, { reader: user, feed }, { author, item: history.items.get(id), at: end, lines });
     }
   }

@@ -20,7 +20,7 @@ export function decide({ logs, operations, items }, judge) {
       const deleted = gone.get(id);
       const back = deleted !== undefined && deleted.at < page.start;
       const why = () => `item ${id} had been shown as deleted, and is on a page of ${page.user}`;
-      judge.holds(!back, [...asked(id).flatMap(({ lines }) => lines), deleted?.n, ...page.lines].filter(Boolean), why);
+      judge.holds(!back, () => [...asked(id).flatMap(({ lines }) => lines), deleted.n, ...page.lines], why);
     }
   }
   for (const log of logs.all()) {
