@@ -11,7 +11,7 @@ use feedgate_common::named::NamedFeeds;
 use jsonwebtoken::crypto::sign;
 use jsonwebtoken::{Algorithm, EncodingKey};
 
-pub use crate::api::fuzzed::{api_cursors, import_lines};
+pub use crate::api::fuzzed::{api_cursors, bodies, import_lines};
 use crate::auth::{KeySet, Keys};
 use crate::net::address::proxy_protocol;
 use crate::protocol::{Malformed, Message, Verb, json, protobuf};
@@ -106,4 +106,4 @@ pub fn proxy_headers(bytes: &[u8]) {
 mod replay;
 
 #[cfg(test)]
-replay::corpus_of! { commands_json commands_protobuf tokens key_sets proxy_headers import_lines api_cursors }
+replay::corpus_of! { commands_json commands_protobuf tokens key_sets proxy_headers import_lines api_cursors bodies }

@@ -70,6 +70,16 @@ pub(crate) fn settings(
 ) -> Result<Settings, Vec<String>> {
     let mut problems = Vec::new();
     let file = file.map_or_else(Vec::new, |path| of_file(path, &mut problems));
+    layered(file, environment, flags, problems)
+}
+
+/// The settings of what the layers give. `problems`: what is known to be wrong already.
+fn layered(
+    file: Vec<Given>,
+    environment: impl Iterator<Item = (String, String)>,
+    flags: Vec<Given>,
+    mut problems: Vec<String>,
+) -> Result<Settings, Vec<String>> {
     let given_to_us = |(name, value): &(String, String)| !is_service_link(name, value);
     let environment: Vec<(String, String)> = environment.filter(given_to_us).collect();
     let mut known = known();
@@ -153,20 +163,23 @@ fn leaves<'a>(prefix: &str, table: &'a Table) -> Box<dyn Iterator<Item = (String
 fn of_file(path: &Path, problems: &mut Vec<String>) -> Vec<Given> {
     let source = path.display().to_string();
     let read = std::fs::read_to_string(path).map_err(|e| format!("{source} cannot be read: {e}"));
-    let parsed = read.and_then(|text| {
-        text.parse::<Table>().map_err(|error| {
-            // The `Display` of the error shows the line, which may hold a password.
-            let line = 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-            format!("{source} is not TOML: line {line}: {}", error.message())
-        })
-    });
-    match parsed {
-        Ok(table) => leaves("", &table).map(|(key, value)| Given { source: source.clone(), key, value }).collect(),
+    match read.and_then(|text| of_text(&source, &text)) {
+        Ok(given) => given,
         Err(problem) => {
             problems.push(problem);
             Vec::new()
         }
     }
+}
+
+/// What a text of TOML gives, or why it is none.
+fn of_text(source: &str, text: &str) -> Result<Vec<Given>, String> {
+    let table = text.parse::<Table>().map_err(|error| {
+        // The `Display` of the error shows the line, which may hold a password.
+        let line = 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count());
+        format!("{source} is not TOML: line {line}: {}", error.message())
+    })?;
+    Ok(leaves("", &table).map(|(key, value)| Given { source: source.to_owned(), key, value }).collect())
 }
 
 fn of_environment(
@@ -317,4 +330,32 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+/// The fuzz target: lines such as `FEEDGATE_BACKFILL=5` are variables, and the others are the file. Settings that are
+/// accepted are printed as a file that means the same; those that are refused are so with words.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    // Such a setting names a file to read.
+    if text.to_ascii_lowercase().contains(FILE) {
+        return;
+    }
+    let variable = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let (variables, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with(PREFIX));
+    let read = |text: &str, variables: &[&str]| {
+        let file = of_text("feedgate.toml", text).map_err(|problem| vec![problem])?;
+        layered(file, variables.iter().filter_map(|line| variable(line)), vec![], vec![])
+    };
+    match read(&lines.join("\n"), &variables) {
+        Ok(settings) => {
+            let print = |settings: &Settings| toml::to_string(settings).expect("settings are a TOML table");
+            let printed = print(&settings);
+            let again = read(&printed, &[]).unwrap_or_else(|problems| panic!("{problems:?} in\n{printed}"));
+            assert_eq!(print(&again), printed);
+        }
+        Err(problems) => {
+            assert!(!problems.is_empty() && problems.iter().all(|problem| !problem.trim().is_empty()), "{problems:?}");
+        }
+    }
 }

@@ -29,6 +29,8 @@ mod descriptors;
 mod device;
 mod doctor;
 mod effective;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod handover;
 mod health;
 mod inherited;

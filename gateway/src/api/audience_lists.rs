@@ -119,7 +119,7 @@ pub(super) async fn many(
 
 /// A change as it is asked for.
 #[derive(Debug, Clone)]
-struct Wanted {
+pub(super) struct Wanted {
     user: UserId,
     list: ListName,
     member: UserId,
@@ -136,7 +136,7 @@ impl Wanted {
     }
 }
 
-fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {
+pub(super) fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {
     let fields = Fields::of(op, at, &["op", "user", "list", "member"])?;
     let on = batch::adds(&fields)?;
     let (user, list, whom) =

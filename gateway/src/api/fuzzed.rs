@@ -1,9 +1,12 @@
 //! The fuzz targets of what the HTTP API reads.
 
 use feedgate_common::sealed::seal;
+use serde_json::value::RawValue;
 
+use super::fields::Fields;
+use super::problem::Problem;
 use super::transfer::{export, line};
-use super::{comments, reactions, reposts, search};
+use super::{audience_lists, comments, graph, people, publish, rankings, reactions, reposts, search};
 
 /// A line of an import. It is read the same each time. An error says what was wrong, and repeats no more than the line.
 pub fn import_lines(bytes: &[u8]) {
@@ -13,6 +16,37 @@ pub fn import_lines(bytes: &[u8]) {
     if let Err(problem) = read {
         let detail = &problem.detail;
         assert!(!detail.is_empty() && detail.len() <= 2048 + 10 * text.len(), "{detail}");
+    }
+}
+
+/// The Unix time in ms at which [`bodies`] are read.
+const NOW: i64 = 1_800_000_000_000;
+
+/// The body of a request. The first byte names the route, and the others are JSON. An item that is accepted has its body
+/// with every byte as it was sent; an error says what was wrong, and repeats no more than the request.
+pub fn bodies(bytes: &[u8]) {
+    let Some((route, json)) = bytes.split_first() else { return };
+    let Ok(raw) = serde_json::from_slice::<&RawValue>(json) else { return };
+    let at = || "/ops/0".to_owned();
+    let read: Result<(), Problem> = match route % 7 {
+        0 => Fields::of(raw, "", publish::FIELDS).and_then(|fields| {
+            let publish = publish::read(&fields, NOW)?;
+            assert!(raw.get().contains(publish.body.get()));
+            Ok(())
+        }),
+        1 => graph::operation(raw, at()).map(drop),
+        2 => audience_lists::operation(raw, at()).map(drop),
+        3 => reactions::many::operation(raw, at()).map(drop),
+        4 => Fields::of(raw, at(), comments::many::FIELDS)
+            .and_then(|fields| comments::many::operation(raw, at(), &fields, None).map(drop)),
+        5 => people::operation(raw, at()).map(drop),
+        _ => match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
+            Ok(list) => rankings::places(&list, "/items").map(|places| assert_eq!(places.len(), list.len())),
+            Err(_) => return,
+        },
+    };
+    if let Err(Problem { detail, .. }) = read {
+        assert!(!detail.is_empty() && detail.len() <= 2048 + 10 * json.len(), "{detail}");
     }
 }
 

@@ -93,7 +93,7 @@ fn outcome(wanted: Outcome, written: Result<Written, Refused>) -> Result<Outcome
 
 /// Reads one operation: `{"op":"follow"|"unfollow","user","author"}`, `{"op":"accept"|"refuse","user","reader"}` or
 /// `{"op":"mute"|…,"user","other"}`.
-fn operation(op: &RawValue, at: String) -> Operation<Outcome> {
+pub(super) fn operation(op: &RawValue, at: String) -> Operation<Outcome> {
     let fields = Fields::of(op, at, &[&["op", "user"], &WHOM[..]].concat())?;
     let verb = verb(&fields.required("op")?)?;
     let whom = match verb {

@@ -146,7 +146,7 @@ pub(super) async fn many(
     Ok(batch::answer(read.into_iter().map(|op| op.map(|(user, _)| Done { status: 200, user }))))
 }
 
-fn operation(op: &RawValue, at: String) -> Result<(UserId, Person), Problem> {
+pub(super) fn operation(op: &RawValue, at: String) -> Result<(UserId, Person), Problem> {
     let fields = Fields::of(op, at, &["user", "name", "avatar", "attrs"])?;
     Ok((fields.required("user")?.name()?, person(&fields)?))
 }

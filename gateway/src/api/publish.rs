@@ -37,7 +37,7 @@ pub(super) const RANK_MAX: i64 = (1 << 53) - 1;
 const KEY_MAX: usize = 255;
 
 /// The fields of an item; an operation of a batch has [`KEY`] besides.
-const FIELDS: &[&str] =
+pub(super) const FIELDS: &[&str] =
     &["author", "body", "kind", "id", "foreign_id", "ref", "mentions", "published_at", "rank", "audience"];
 
 /// The most readers to whom one item may be addressed.
@@ -143,7 +143,7 @@ pub(super) async fn many(
 }
 
 /// Reads the item to publish, without its idempotency key.
-fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
+pub(super) fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
     let publish = Publish::new(fields.required("author")?.name()?, body(fields)?);
     Ok(Publish {
         kind: printable(fields.get("kind"), KIND_MAX, Unit::Characters)?,

@@ -12,6 +12,16 @@ pub fn steps(bytes: &[u8]) {
     inboxes::record::fuzzed(bytes);
 }
 
+/// A file of the inboxes' log.
+pub fn segments(bytes: &[u8]) {
+    inboxes::segment::fuzzed(bytes);
+}
+
+/// A snapshot of a bucket of inboxes.
+pub fn snapshots(bytes: &[u8]) {
+    inboxes::snapshot::fuzzed(bytes);
+}
+
 /// A file of rows, as a backup has it: once as it came, and once as one whole block of rows.
 pub fn backups(bytes: &[u8]) {
     rows::fuzzed(bytes);
@@ -48,4 +58,4 @@ fn same<T: Code>(name: &str, bytes: &[u8]) {
 mod replay;
 
 #[cfg(test)]
-replay::corpus_of! { steps backups archive_rows }
+replay::corpus_of! { steps segments snapshots backups archive_rows }

@@ -4,9 +4,9 @@
 
 use crate::inboxes;
 
-/// What Redis keeps of inboxes: headers, entries, progress and keys.
+/// What Redis keeps of inboxes, headers, entries, progress and keys; and the lists that its scripts answer.
 pub fn redis_inboxes(bytes: &[u8]) {
-    inboxes::layout::fuzzed(bytes);
+    inboxes::fuzzed(bytes);
 }
 
 #[cfg(test)]

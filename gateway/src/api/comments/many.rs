@@ -37,7 +37,7 @@ struct Done {
 }
 
 /// A change as it is asked for.
-struct Wanted {
+pub(in crate::api) struct Wanted {
     item: ItemRef,
     change: Change,
 }
@@ -116,10 +116,15 @@ pub(in crate::api) async fn change(
 }
 
 /// The fields of all operations.
-const FIELDS: &[&str] = &["op", "item", "author", "body", "reply_to", "id", "mentions", KEY];
+pub(in crate::api) const FIELDS: &[&str] = &["op", "item", "author", "body", "reply_to", "id", "mentions", KEY];
 
 /// Reads one operation at the pointer `at`; `key` is what it gets if it has none of its own.
-fn operation(op: &RawValue, at: String, fields: &Fields<'_>, key: Option<CompactString>) -> Result<Wanted, Problem> {
+pub(in crate::api) fn operation(
+    op: &RawValue,
+    at: String,
+    fields: &Fields<'_>,
+    key: Option<CompactString>,
+) -> Result<Wanted, Problem> {
     let what = fields.required("op")?;
     let change = match &*what.string()? {
         "add" => {

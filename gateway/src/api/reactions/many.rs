@@ -28,7 +28,7 @@ struct Done {
 }
 
 /// A change as it is asked for.
-struct Wanted {
+pub(in crate::api) struct Wanted {
     item: ItemRef,
     kind: ReactionKind,
     user: UserId,
@@ -93,7 +93,7 @@ async fn carry_out(
     Ok(outcomes)
 }
 
-fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {
+pub(in crate::api) fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {
     let fields = Fields::of(op, at, &["op", "item", "kind", "user"])?;
     let on = batch::adds(&fields)?;
     let (item, kind) = (fields.required("item")?.name()?, fields.required("kind")?.name()?);

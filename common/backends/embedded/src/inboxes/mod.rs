@@ -28,8 +28,8 @@ mod load;
 mod pipeline;
 mod placeholder;
 pub(crate) mod record;
-mod segment;
-mod snapshot;
+pub(crate) mod segment;
+pub(crate) mod snapshot;
 mod until;
 
 use std::fs::{self, File};

@@ -44,11 +44,7 @@ fn name(bucket: usize) -> String {
 pub(super) fn write(dir: &Path, id: u128, number: usize, bucket: &Bucket) -> io::Result<u64> {
     let file = write_whole(dir, &name(number), |file| {
         let mut out = Checked { file, crc: crc32fast::Hasher::new(), buffer: Vec::with_capacity(WRITE + (1 << 14)) };
-        out.buffer.extend(MAGIC);
-        out.buffer.extend(id.to_le_bytes());
-        put(&mut out.buffer, bucket.position);
-        put_maps(&mut out.buffer, bucket);
-        put(&mut out.buffer, bucket.inboxes.len() as u64);
+        put_head(&mut out.buffer, id, bucket);
         for (key, inbox) in &bucket.inboxes {
             put_inbox(&mut out.buffer, *key, inbox);
             out.flush_above(WRITE)?;
@@ -79,6 +75,15 @@ impl Checked<'_> {
         self.flush_above(0)?;
         self.file.write_all(&self.crc.finalize().to_le_bytes())
     }
+}
+
+/// Everything that stands before the inboxes.
+fn put_head(out: &mut Vec<u8>, id: u128, bucket: &Bucket) {
+    out.extend(MAGIC);
+    out.extend(id.to_le_bytes());
+    put(out, bucket.position);
+    put_maps(out, bucket);
+    put(out, bucket.inboxes.len() as u64);
 }
 
 fn put_maps(out: &mut Vec<u8>, bucket: &Bucket) {
@@ -184,4 +189,23 @@ fn take_part<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// The path of a bucket's snapshot.
 pub(super) fn path(dir: &Path, bucket: usize) -> PathBuf {
     dir.join(name(bucket))
+}
+
+/// The fuzz target: a snapshot with these bytes behind its magic and its store's id, and a right checksum. What is read is
+/// written again so that it reads the same.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    const ID: u128 = 7;
+    let read = |bytes: &[u8]| take_all(&mut &bytes[..], ID);
+    let Some(bucket) = read(&[&MAGIC[..], &ID.to_le_bytes(), bytes].concat()) else { return };
+    let mut again = vec![];
+    put_head(&mut again, ID, &bucket);
+    bucket.inboxes.iter().for_each(|(key, inbox)| put_inbox(&mut again, *key, inbox));
+    let back = read(&again).expect("it was written now");
+    let state = |bucket: &Bucket| {
+        let mut inboxes: Vec<_> = bucket.inboxes.iter().map(|(key, inbox)| format!("{key:?} {inbox:?}")).collect();
+        inboxes.sort_unstable();
+        (inboxes, bucket.progress.len(), bucket.placeholders.len(), bucket.entries, bucket.position)
+    };
+    assert_eq!(state(&back), state(&bucket));
 }

@@ -220,7 +220,7 @@ pub(super) fn beyond(seqs: &[OutboxSeq], from: OutboxSeq) -> usize {
 /// The fuzz target: what Redis answers, as each part of an inbox that it may be. Numbers that a header can hold and no
 /// script can compare are refused when it is written.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn fuzzed(bytes: &[u8]) {
+pub(super) fn fuzzed(bytes: &[u8]) {
     let is_damage = |error: StoreError| assert!(error.to_string().contains("Redis holds what is not"), "{error}");
     match Header::of(bytes) {
         Ok(header) => {

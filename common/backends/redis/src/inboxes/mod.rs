@@ -18,7 +18,7 @@
 
 mod batch;
 mod census;
-pub(crate) mod layout;
+mod layout;
 mod life;
 mod packed;
 mod push;
@@ -321,4 +321,11 @@ impl Inboxes for RedisInboxes {
     async fn counts(&self) -> Result<InboxCounts> {
         self.census().await
     }
+}
+
+/// The fuzz target: what Redis keeps of inboxes, and the lists that scripts answer.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    layout::fuzzed(bytes);
+    packed::fuzzed(bytes);
 }

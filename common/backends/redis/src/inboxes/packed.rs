@@ -50,6 +50,30 @@ fn damaged(what: &str, bytes: &[u8]) -> StoreError {
     StoreError::corrupt(format_args!("Redis answered {begin:?}… where {what} were due"))
 }
 
+/// A part of a fuzz target: a list that is read was packed, and comes back. An error says what was due.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzzed(bytes: &[u8]) {
+    let is_damage = |error: StoreError| assert!(error.to_string().contains("were due"), "{error}");
+    let mut again = vec![];
+    match numbers(bytes) {
+        Ok(all) => {
+            list(&mut again, all.len());
+            all.iter().for_each(|n| number(&mut again, *n));
+            assert_eq!(numbers(&again).ok(), Some(all));
+        }
+        Err(error) => is_damage(error),
+    }
+    again.clear();
+    match strings(bytes) {
+        Ok(all) => {
+            list(&mut again, all.len());
+            all.iter().for_each(|word| string(&mut again, word));
+            assert_eq!(strings(&again).ok(), Some(all));
+        }
+        Err(error) => is_damage(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,3 @@
+//! The fuzz target `snapshots`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| feedgate_embedded::fuzzed::snapshots(bytes));
