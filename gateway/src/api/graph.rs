@@ -19,7 +19,7 @@ use super::writer::Writer;
 
 /// The result of one operation that was done.
 #[derive(Serialize)]
-struct Outcome {
+pub(super) struct Outcome {
     status: u16,
     user: UserId,
     #[serde(flatten)]

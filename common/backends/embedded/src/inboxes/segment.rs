@@ -298,9 +298,10 @@ pub(crate) fn fuzzed(bytes: &[u8]) {
         match scan(path, file, last) {
             Ok(scanned) => {
                 assert!(scanned.end <= file.len() && (last || scanned.end == file.len()));
+                let first = Header::from_bytes(file).expect("it was read now").first;
                 let mut again = Batch::new();
                 scanned.records.iter().for_each(|(_, record)| again.push(record));
-                let again = [&file[..HEADER], again.seal(header.first)].concat();
+                let again = [&file[..HEADER], again.seal(first)].concat();
                 let records = scan(path, &again, false).expect("it was written now").records;
                 assert!(records.iter().map(|(_, record)| record).eq(scanned.records.iter().map(|(_, record)| record)));
             }
