@@ -3,6 +3,7 @@
 //! Outside, a user is a string that the backend chose ([`UserId`]). Inside, it is the number that the
 //! [`Archive`](crate::Archive) gave it ([`UserNo`]), so that an inbox entry stays small.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,6 +14,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadName(pub String);
+
+/// At most 64 characters of text that came from outside, for an error that repeats it.
+pub fn short(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(64) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
 
 fn checked(what: &str, text: &str, max: usize) -> Result<CompactString, BadName> {
     if text.is_empty() || text.len() > max {
@@ -53,7 +62,7 @@ macro_rules! name {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+                let text = <Cow<'de, str>>::deserialize(d)?;
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
@@ -102,10 +111,9 @@ impl FromStr for ItemId {
     fn from_str(text: &str) -> Result<Self, BadName> {
         let plain =
             !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-        plain
-            .then(|| text.parse().ok().map(Self))
-            .flatten()
-            .ok_or_else(|| BadName(format!("an item id is a decimal number from 0 to {}, not {text:?}", u64::MAX)))
+        plain.then(|| text.parse().ok().map(Self)).flatten().ok_or_else(|| {
+            BadName(format!("an item id is a decimal number from 0 to {}, not {:?}", u64::MAX, short(text)))
+        })
     }
 }
 
@@ -123,7 +131,7 @@ impl Serialize for ItemId {
 
 impl<'de> Deserialize<'de> for ItemId {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+        let text = <Cow<'de, str>>::deserialize(d)?;
         text.parse().map_err(serde::de::Error::custom)
     }
 }
@@ -178,5 +186,11 @@ mod tests {
             assert!(bad.parse::<ItemId>().is_err(), "{bad}");
         }
         assert_eq!(serde_json::to_string(&ItemId(7)).unwrap(), "\"7\"");
+    }
+
+    #[test]
+    fn an_error_repeats_at_most_64_characters_of_what_is_no_item_id() {
+        let why = "\u{6}".repeat(100_000).parse::<ItemId>().unwrap_err().to_string();
+        assert!(why.contains(&format!("{:?}", "\u{6}".repeat(64) + "…")) && why.len() < 500, "{why}");
     }
 }

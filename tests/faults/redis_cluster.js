@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { until } from "../actors/until.js";
 import { cluster } from "./cluster.js";
 
-/** For `judged`. */
+/** The options of each test of fault 36, as `judged` takes them. */
 export const options = { start: cluster({ redis: "cluster" }), decides: ["I4", "I16"] };
 
 /** Every process is ready again, and none has ended or was restarted. */

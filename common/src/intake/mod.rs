@@ -19,6 +19,8 @@ use Within::{Anybody, Body, Items, Nothing, Operations};
 use async_trait::async_trait;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use crate::ids::short;
+
 /// The header that makes a call happen once: the idempotency key of a publish, of a comment, and of each operation of a
 /// batch of items. Other calls may be repeated without a key.
 pub const KEY_HEADER: &str = "Nats-Msg-Id";
@@ -197,8 +199,7 @@ pub fn read(subject: &str, header: impl Fn(&str) -> Option<String>, body: Vec<u8
 
 fn subjects(word: &str) -> String {
     let known: Vec<&str> = VERBS.iter().map(|verb| verb.word).collect();
-    let word: String = word.chars().take(64).collect();
-    format!("there is no call {word:?}; the third token of the subject is one of {}", known.join(", "))
+    format!("there is no call {:?}; the third token of the subject is one of {}", short(word), known.join(", "))
 }
 
 fn tokens(verb: &Verb, has: usize) -> String {

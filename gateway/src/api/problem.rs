@@ -10,6 +10,7 @@ use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::Refused;
+pub(crate) use feedgate_common::ids::short;
 use feedgate_common::{Position, StoreError};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -279,14 +280,6 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.extend(extra);
         response
-    }
-}
-
-/// At most 64 characters of text that a client sent, for a detail.
-pub(crate) fn short(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(64) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
     }
 }
 

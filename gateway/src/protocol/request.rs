@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use feedgate_common::ids::short;
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::position::BadEpoch;
 use feedgate_common::{DeviceId, Epoch, FeedId, ItemId, Position};
@@ -173,17 +174,15 @@ pub(crate) const ITEM_CHANNEL: &str = "item:";
 fn item_of(channel: &str) -> Option<Result<ItemId, Refusal>> {
     let id = channel.strip_prefix(ITEM_CHANNEL)?;
     Some(id.parse().map_err(|_| {
-        let named: String = channel.chars().take(64).collect();
         ErrorCode::UnknownChannel
-            .because(format!("unknown channel {named:?}: \"item:\" goes on with the id of an item"))
+            .because(format!("unknown channel {:?}: \"item:\" goes on with the id of an item", short(channel)))
     }))
 }
 
 /// The feed that `channel` names, or a refusal that lists the known ones.
 fn feed_of(channel: &str, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
     feeds.by_name(channel).ok_or_else(|| {
-        let named: String = channel.chars().take(64).collect();
-        ErrorCode::UnknownChannel.because(format!("unknown channel {named:?}; known: {}", feeds.names()))
+        ErrorCode::UnknownChannel.because(format!("unknown channel {:?}; known: {}", short(channel), feeds.names()))
     })
 }
 
@@ -291,11 +290,8 @@ fn rpc(asked: RpcRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
             let before = before.map_err(|why| ErrorCode::BadRequest.because(format!("rpc page: {why}")))?;
             Ok(Verb::Page(Box::new(PageAsk { feed: feed_of(channel.as_deref())?, limit, before })))
         }
-        (other, _) => {
-            let named: String = other.chars().take(64).collect();
-            Err(ErrorCode::MethodNotFound
-                .because(format!("there is no rpc {named:?}; there are \"ack\", \"page\" and \"seen\"")))
-        }
+        (other, _) => Err(ErrorCode::MethodNotFound
+            .because(format!("there is no rpc {:?}; there are \"ack\", \"page\" and \"seen\"", short(other)))),
     }
 }
 
