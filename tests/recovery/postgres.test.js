@@ -1,0 +1,5 @@
+// PostgreSQL is killed, or hangs, and comes back.
+
+import { wasAway } from "./outages.js";
+
+wasAway("postgres");

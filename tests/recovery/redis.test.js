@@ -1,0 +1,5 @@
+// Redis is killed, or hangs, and comes back.
+
+import { wasAway } from "./outages.js";
+
+wasAway("redis");
