@@ -154,7 +154,9 @@ fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
     for _ in 0..inboxes {
         let (key, inbox) = (take_key(bytes)?, take_inbox(bytes)?);
         bucket.entries += inbox.changes.len() as u64;
-        bucket.inboxes.insert(key, Box::new(inbox));
+        if bucket.inboxes.insert(key, Box::new(inbox)).is_some() {
+            return None;
+        }
     }
     bytes.is_empty().then_some(bucket)
 }
