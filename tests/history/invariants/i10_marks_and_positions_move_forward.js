@@ -55,8 +55,8 @@ function positionsOnlyGrow(judge, history) {
   const losses = history.kind("fault").filter(({ who }) => who === "redis").map(({ at }) => at);
   const lists = operations.filter(({ op, outcome }) => op === "sessions" && outcome === "done").sort((a, b) => a.start - b.start);
   const known = new Map(); // user and device → what lists that had been answered have shown
+  const lost = (by) => losses[partitionPoint(losses, (at) => at < by) - 1] ?? -Infinity; // the last loss before
   for (const { user, answer, start, end, lines } of lists) {
-    const lost = (by) => losses[partitionPoint(losses, (at) => at < by) - 1] ?? -Infinity; // the last loss before
     for (const { device, position } of answer.sessions.filter(({ position }) => position !== null)) {
       const name = `${user} ${device}`;
       // Later lists begin later too, so none of them needs what this one no longer does.

@@ -23,8 +23,9 @@ export function decide(history, judge) {
 
 const isNewer = (newer, older) => older.connected !== undefined && newer.connecting.at > older.connected.at;
 
+/** A device's connections, and the positions that they have named. */
 class Device {
-  #naming; // "epoch:offset" → the times at which a connection has named this position of the main feed
+  #naming; // "epoch:offset" of the main feed → when it was named, and by which connection
 
   constructor(name, connections) {
     this.name = name;
@@ -35,6 +36,7 @@ class Device {
     this.#naming = grouped(ofFeed, ({ epoch, offset }) => `${epoch}:${offset}`);
   }
 
+  /** When a position of the main feed was named, and by which connection: [{at, n, connection}]. */
   naming({ epoch, offset }) {
     return this.#naming.get(`${epoch}:${offset}`) ?? [];
   }

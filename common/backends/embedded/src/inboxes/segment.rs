@@ -288,9 +288,7 @@ pub(super) fn failed(what: &str, path: &Path, cause: impl Error + Send + Sync + 
 /// checksum. Records that are read come back, and damage is named.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzzed(bytes: &[u8]) {
-    let path = Path::new("00000000000000000005.log");
-    let header =
-        Header { id: 7, opens: 2, used: 1, first: 5, meta: Fingerprint { inode: 9, changed_s: -1, changed_ns: 3 } };
+    let (path, header) = (Path::new("00000000000000000005.log"), some_header());
     let mut batch = Batch::new();
     batch.bytes.extend_from_slice(bytes);
     let sealed = [&header.bytes(), batch.seal(header.first)].concat();
@@ -310,16 +308,18 @@ pub(crate) fn fuzzed(bytes: &[u8]) {
     }
 }
 
+/// The header of a segment that begins with record 5.
+#[cfg(any(test, fuzzing))]
+fn some_header() -> Header {
+    Header { id: 7, opens: 2, used: 1, first: 5, meta: Fingerprint { inode: 9, changed_s: -1, changed_ns: 3 } }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn header() -> Header {
-        Header { id: 7, opens: 2, used: 1, first: 5, meta: Fingerprint { inode: 9, changed_s: -1, changed_ns: 3 } }
-    }
-
     fn segment(dir: &Path, batches: &[&[&[u8]]]) -> (PathBuf, Vec<u8>, Vec<usize>) {
-        let mut segment = Segment::create(dir, &header()).unwrap();
+        let mut segment = Segment::create(dir, &some_header()).unwrap();
         let (mut next, mut ends) = (5, vec![HEADER]);
         for records in batches {
             let mut batch = Batch::new();
@@ -337,7 +337,7 @@ mod tests {
     fn records_come_back_with_their_numbers() {
         let dir = tempfile::tempdir().unwrap();
         let (path, bytes, _) = segment(dir.path(), &[&[b"a", b""], &[b"ccc"]]);
-        assert_eq!(Header::read(&path).unwrap(), header());
+        assert_eq!(Header::read(&path).unwrap(), some_header());
         let scanned = scan(&path, &bytes, false).unwrap();
         assert_eq!(scanned.records, [(5, &b"a"[..]), (6, b""), (7, b"ccc")]);
         assert_eq!((scanned.next, scanned.end), (8, bytes.len()));
