@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A room imports only from the rooms below it, and nothing from this file; `tests/tests/tidy.rs` reads the imports.
-//! [`Gateway::new`] puts the rooms together, and gives each of the upper ones what it needs: `api::Api`,
+//! [`Gateway::new`] puts the rooms together, and gives each of the upper ones what it needs: `api::ApiParts`,
 //! `connection::Shared`, `serve::Ports`.
 //!
 //! The gateway holds no data of its own that must not be lost: it reads feeds, hands writes to the [`Publisher`] and
@@ -60,7 +60,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use api::Api;
+use api::ApiParts;
 use api::access::Access;
 use api::backup::Copying;
 use api::events::Streams;
@@ -127,7 +127,7 @@ impl Gateway {
         let (memory, device_memory, of_api) = (Memory::new(), DeviceMemory::new(), node.clone());
         let stop = stopping.clone();
         let streams = Streams::new();
-        let api = Api {
+        let parts = ApiParts {
             access: access.clone(),
             archive,
             node: of_api,
@@ -141,7 +141,7 @@ impl Gateway {
             shown,
             writer,
         };
-        let ports = Ports::new(node, api::router(api), connections, tasks, stopping);
+        let ports = Ports::new(node, api::router(parts), connections, tasks, stopping);
         Self { ports, console, verifier, access }
     }
 

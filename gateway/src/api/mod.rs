@@ -64,6 +64,7 @@ mod transfer;
 mod versions;
 pub(crate) mod writer;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
@@ -94,9 +95,20 @@ use payload::{DeviceMemory, Memory};
 use problem::{Kind, Problem, short};
 use writer::Writer;
 
-/// What requests are answered with. A handler takes only the parts that it uses.
+/// What requests are answered with. The router clones it for each request, so all of it is behind one counter.
 #[derive(Clone)]
-pub(crate) struct Api {
+pub(crate) struct Api(Arc<ApiParts>);
+
+impl Deref for Api {
+    type Target = ApiParts;
+
+    fn deref(&self) -> &ApiParts {
+        &self.0
+    }
+}
+
+/// The parts of the API. A handler takes only those that it uses.
+pub(crate) struct ApiParts {
     pub(crate) access: Arc<Access>,
     /// The truth, as requests read it.
     pub(crate) archive: Arc<dyn Archive>,
@@ -240,7 +252,8 @@ const ROUTES: &[Route] = &[
 
 /// The API as a router, to be merged with other routes of the same port. It brings the fallback, so the other router
 /// must not have one.
-pub(crate) fn router(api: Api) -> Router {
+pub(crate) fn router(parts: ApiParts) -> Router {
+    let api = Api(Arc::new(parts));
     let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));
     let routes = routes.method_not_allowed_fallback(no_such_method).fallback(no_such_route);
     let sharing = from_fn_with_state(api.node.settings.clone(), cors::share);

@@ -1,5 +1,5 @@
 //! The tests that every implementation ("home") of a trait of `feedgate-common` must pass: a function for each trait
-//! that takes `open`.
+//! that takes `open`. Of [`archive`] each group of tests has a function, and [`archive_tests!`] makes a test of each.
 //!
 //! The tour of all crates is in [`feedgate_common`]. The programs that put the crates together are in
 //! [`feedgate`](../feedgate/index.html), the last crate of the tour.

@@ -8,27 +8,34 @@ use std::sync::Arc;
 use feedgate_common::archive::{Answer, Archive};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
+use feedgate_conformance::archive;
 use feedgate_conformance::archive::oracle::{History, Step, i4_feeds_agree_with_the_naive_rule};
 use feedgate_conformance::archive::reactions::s1_counts_are_the_sizes_of_the_sets_after_any_schedule;
 use feedgate_embedded::{Database, EmbeddedArchive};
 use proptest::prelude::*;
+use tempfile::TempDir;
 
 async fn open(dir: &Path, pull_above: u64) -> Arc<dyn Archive> {
     let db = Database::open(dir).unwrap();
     Arc::new(EmbeddedArchive::open(db, 16).await.unwrap().with_pull_above(pull_above))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_embedded_archive_keeps_every_promise_of_the_trait() {
-    let dir = tempfile::tempdir().unwrap();
-    feedgate_conformance::archive::archive(async |name, pull_above| open(&dir.path().join(name), pull_above).await)
-        .await;
+struct Stores(TempDir);
+
+impl archive::Stores for Stores {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    async fn open(&self, name: &str, pull_above: u64) -> Arc<dyn Archive> {
+        open(&self.0.path().join(name), pull_above).await
+    }
+
+    async fn are_sound(self) {}
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s14_the_embedded_archive_finds_what_it_is_to_find() {
-    let dir = tempfile::tempdir().unwrap();
-    feedgate_conformance::archive::search::search(async |name| open(&dir.path().join(name), 10).await).await;
+mod the_embedded_archive_keeps_its_promises_of {
+    feedgate_conformance::archive_tests!(super::Stores);
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
