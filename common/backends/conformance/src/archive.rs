@@ -73,7 +73,7 @@ impl<T: Content + ?Sized> OneEdge for T {}
 
 /// Where a home keeps the stores of one group of tests.
 pub trait Stores {
-    /// No store yet.
+    /// Makes a place for stores, in which there is none yet.
     fn new() -> Self;
 
     /// Opens the Archive of that name, which is empty at first, laid out for 16 buckets. Its authors of class `auto` with
@@ -100,7 +100,7 @@ macro_rules! groups {
         }
 
         /// The tests that a home of the Archive must pass, one for each group. `archive_tests!(TYPE)`: the type is the
-        /// home's [`Stores`](archive::Stores).
+        /// home's [`Stores`](crate::archive::Stores).
         #[macro_export]
         macro_rules! archive_tests {
             ($d stores:ty) => {

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use feedgate_common::Archive;
+use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_conformance::archive;
 use feedgate_postgres::doctor;
-use server::{open_with, server};
+use server::{open_with, server, terminate};
+use tokio::sync::OnceCell;
 
 /// The URL of the database of each store.
 #[derive(Default)]
@@ -47,10 +49,25 @@ impl Stores {
             return url.clone();
         }
         let new = format!("store_{}", MADE.fetch_add(1, Ordering::Relaxed));
-        let url = tokio::task::spawn_blocking(move || server().database(&new)).await.unwrap();
+        lay_out().await;
+        let url = tokio::task::spawn_blocking(move || server().copy(EMPTY, &new)).await.unwrap();
         self.0.lock().unwrap().insert(name.to_owned(), url.clone());
         url
     }
+}
+
+/// A database with tables and no rows. All stores are copies of it, since to make the tables takes longer than a test.
+const EMPTY: &str = "empty";
+
+/// Makes the database `EMPTY` at first.
+async fn lay_out() {
+    static MADE: OnceCell<()> = OnceCell::const_new();
+    MADE.get_or_init(async || {
+        let url = tokio::task::spawn_blocking(|| server().database(EMPTY)).await.unwrap();
+        drop(open_with(&url, DEFAULT_PULL_ABOVE).await);
+        terminate(&url).await;
+    })
+    .await;
 }
 
 mod the_postgres_archive_keeps_its_promises_of {
