@@ -140,13 +140,11 @@ impl Postgres {
     /// Makes an empty database and answers its URL; one of that name is dropped first, its clients cut off.
     /// `name`: of a-z, 0-9 and `_`.
     pub fn database(&self, name: &str) -> String {
-        let drop = format!("drop database if exists {name} with (force)");
-        self.psql("postgres", &[&drop, &format!("create database {name}")]);
-        database_url(self.port(), name)
+        self.copy("template1", name)
     }
 
-    /// Makes a database `name` as [`Postgres::database`] does, with all that is in the database `of`, and answers its URL.
-    /// The clients of `of` have five seconds to go away. Panics if one is left.
+    /// Makes a database `name` with all that is in the database `of`, and answers its URL; one of that name is dropped first,
+    /// its clients cut off. The clients of `of` have five seconds to go away. Panics if one is left.
     pub fn copy(&self, of: &str, name: &str) -> String {
         let drop = format!("drop database if exists {name} with (force)");
         self.psql("postgres", &[&drop, &format!("create database {name} template {of}")]);

@@ -30,8 +30,6 @@ impl archive::Stores for Stores {
     async fn open(&self, name: &str, pull_above: u64) -> Arc<dyn Archive> {
         open(&self.0.path().join(name), pull_above).await
     }
-
-    async fn are_sound(self) {}
 }
 
 mod the_embedded_archive_keeps_its_promises_of {

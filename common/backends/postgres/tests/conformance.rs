@@ -65,6 +65,7 @@ async fn lay_out() {
     MADE.get_or_init(async || {
         let url = tokio::task::spawn_blocking(|| server().database(EMPTY)).await.unwrap();
         drop(open_with(&url, DEFAULT_PULL_ABOVE).await);
+        // A database is not copied while it has clients, and a pool closes its connections only after it was dropped.
         terminate(&url).await;
     })
     .await;
