@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { access } from "node:fs/promises";
+import { access, readFile } from "node:fs/promises";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -15,6 +16,9 @@ import { until } from "../actors/until.js";
 
 const alive = (pid) => access(`/proc/${pid}`).then(() => true, () => false);
 const gone = async (path) => access(path).then(() => false, () => true);
+
+/** The numbers of all System V segments of shared memory on this machine. */
+const sharedSegments = async () => [...(await readFile("/proc/sysvipc/shm", "utf8")).matchAll(/^ *-?\d+ +(\d+)/gm)].map(([, id]) => id);
 
 /** Runs `body` with a test's hooks and then what it left to do after it. */
 async function within(body) {
@@ -112,6 +116,18 @@ test("postgres keeps what it committed over a kill and leaves nothing behind", a
     await postgres.restart();
     assert.equal(await postgres.psql("words", "select word from words"), "kept");
   });
+});
+
+test("a killed postgres leaves no shared memory behind", async () => {
+  const segment = await within(async (t) => {
+    const postgres = await Postgres.start(t);
+    assert.doesNotMatch(await readFile(`/proc/${postgres.pid}/maps`, "utf8"), /\/dev\/shm\//);
+    const [, found] = /^ *\d+ +(\d+)$/m.exec(await readFile(join(postgres.directory, "data/postmaster.pid"), "utf8"));
+    assert.ok((await sharedSegments()).includes(found));
+    await postgres.kill();
+    return found;
+  });
+  assert.ok(!(await sharedSegments()).includes(segment));
 });
 
 test("an engine whose port was taken starts on another, and waits for it later", async (t) => {
