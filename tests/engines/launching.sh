@@ -23,11 +23,12 @@ family() {
     { find /proc/[0-9]*/cwd -maxdepth 0 \( -lname "$1" -o -lname "$1/*" \) 2>/dev/null || true; } | cut -d / -f 3
 }
 
-# Puts the newest PostgreSQL of Debian's first in PATH, unless there is a server in PATH already.
+# Puts the programs of PostgreSQL first in PATH: those of the server that is there already, or the newest of Debian's. What
+# Debian has in PATH itself is a script in Perl that looks for them each time.
 find_postgres() {
-    command -v postgres >/dev/null && return
-    local newest
-    newest=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
-    [[ -x $newest/postgres ]] || fail "there is no PostgreSQL server in PATH or /usr/lib/postgresql; the Debian package postgresql brings it"
-    PATH=$newest:$PATH
+    local server
+    server=$(command -v postgres || printf '%s\n' /usr/lib/postgresql/*/bin/postgres | sort -V | tail -n 1)
+    [[ -x $server ]] || fail "there is no PostgreSQL server in PATH or /usr/lib/postgresql; the Debian package postgresql brings it"
+    server=$(realpath "$server")
+    PATH=${server%/*}:$PATH
 }
