@@ -71,21 +71,24 @@ pub trait OneEdge: Content {
 
 impl<T: Content + ?Sized> OneEdge for T {}
 
-/// Where a home keeps the stores of one group of tests.
-pub trait Stores {
+/// Where a home keeps the stores of one group of tests. The groups ask it by `dyn`, so that they are built once and not
+/// again for each home.
+#[async_trait]
+pub trait Stores: Send + Sync {
     /// Makes a place for stores, in which there is none yet.
-    fn new() -> Self;
+    fn new() -> Self
+    where
+        Self: Sized;
 
     /// Opens the Archive of that name, which is empty at first, laid out for 16 buckets. Its authors of class `auto` with
     /// more than `pull_above` followers are pulled. To open it again after every handle was dropped is a restart.
-    fn open(&self, name: &str, pull_above: u64) -> impl Future<Output = Arc<dyn Archive>>;
+    async fn open(&self, name: &str, pull_above: u64) -> Arc<dyn Archive>;
 
     /// Panics if the rows of a store that was opened disagree. A home that cannot tell leaves this as it is.
-    fn are_sound(self) -> impl Future<Output = ()>
+    async fn are_sound(self)
     where
         Self: Sized,
     {
-        async {}
     }
 }
 
@@ -97,7 +100,7 @@ macro_rules! groups {
         pub mod groups {
             $(
                 #[doc = concat!("The tests of `", stringify!($group), "`.")]
-                pub async fn $group(stores: &impl super::Stores) {
+                pub async fn $group(stores: &dyn super::Stores) {
                     // On the heap: in a debug build it needs more stack than a thread may have left.
                     Box::pin(super::$group(stores)).await;
                 }
@@ -129,11 +132,11 @@ groups! { $
 }
 
 /// Opens stores whose authors are pulled above the usual number of followers.
-fn usual(stores: &impl Stores) -> impl AsyncFn(&str) -> Arc<dyn Archive> {
+fn usual(stores: &dyn Stores) -> impl AsyncFn(&str) -> Arc<dyn Archive> {
     async |name: &str| stores.open(name, DEFAULT_PULL_ABOVE).await
 }
 
-async fn items(stores: &impl Stores) {
+async fn items(stores: &dyn Stores) {
     let open = usual(stores);
     items::an_accepted_item_reads_back_as_it_was_published(open("accept").await).await;
     items::items_answer_in_the_order_asked(open("asked").await).await;
@@ -147,7 +150,7 @@ async fn items(stores: &impl Stores) {
     items::i6_what_was_accepted_survives_a_restart(&open).await;
 }
 
-async fn retries(stores: &impl Stores) {
+async fn retries(stores: &dyn Stores) {
     let open = usual(stores);
     retries::i6_the_same_key_gives_the_first_answer_again(open("retry").await).await;
     retries::i6_a_retry_after_edit_and_delete_gives_the_first_answer(open("retry-late").await).await;
@@ -159,7 +162,7 @@ async fn retries(stores: &impl Stores) {
     retries::i6_retries_at_the_same_time_become_one_item(open("race").await).await;
 }
 
-async fn outbox(stores: &impl Stores) {
+async fn outbox(stores: &dyn Stores) {
     let open = usual(stores);
     outbox::an_outbox_is_dense_and_in_commit_order(open("outbox").await).await;
     outbox::i11_updates_and_deletes_take_the_door_of_their_add_behind_it(open("doors").await).await;
@@ -170,7 +173,7 @@ async fn outbox(stores: &impl Stores) {
     outbox::writers_at_the_same_time_leave_dense_outboxes(open("writers").await).await;
 }
 
-async fn follows(stores: &impl Stores) {
+async fn follows(stores: &dyn Stores) {
     let open = usual(stores);
     follows::users_keep_their_numbers(open("users").await).await;
     follows::an_edge_changes_only_when_asked_for_something_else(open("edges").await).await;
@@ -180,7 +183,7 @@ async fn follows(stores: &impl Stores) {
     follows::recipients_come_by_number_within_their_bucket(open("recipients").await).await;
 }
 
-async fn events(stores: &impl Stores) {
+async fn events(stores: &dyn Stores) {
     let open = usual(stores);
     events::an_event_is_outstanding_until_it_is_finished(open("events").await).await;
     events::finishing_short_of_the_head_leaves_the_rest_outstanding(open("short").await).await;
@@ -192,13 +195,13 @@ async fn events(stores: &impl Stores) {
     events::counts_follow_what_happens(open("counts").await).await;
 }
 
-async fn revocations(stores: &impl Stores) {
+async fn revocations(stores: &dyn Stores) {
     let open = usual(stores);
     revocations::a_revocation_only_moves_forward_and_outlives_a_restart(&open).await;
     revocations::who_follows_the_list_misses_no_revocation(open("revocations").await).await;
 }
 
-async fn announcements(stores: &impl Stores) {
+async fn announcements(stores: &dyn Stores) {
     let open = usual(stores);
     announcements::an_accepted_write_is_announced_with_what_it_did(open("announced").await).await;
     announcements::what_is_refused_or_repeated_or_changes_nothing_is_not_announced(open("unannounced").await).await;
@@ -206,14 +209,14 @@ async fn announcements(stores: &impl Stores) {
     announcements::what_one_user_does_is_announced_in_its_order(open("announced-order").await).await;
 }
 
-async fn sights(stores: &impl Stores) {
+async fn sights(stores: &dyn Stores) {
     let open = usual(stores);
     sights::what_is_seen_only_moves_forward_and_outlives_a_restart(&open).await;
     sights::of_devices_that_race_the_furthest_wins(open("sights").await).await;
     sights::when_an_item_was_published_is_known_even_after_it_was_deleted(open("published").await).await;
 }
 
-async fn people(stores: &impl Stores) {
+async fn people(stores: &dyn Stores) {
     let open = usual(stores);
     people::s7_a_person_is_replaced_as_a_whole_and_outlives_a_restart(&open).await;
     people::s7_cards_come_in_the_order_asked(open("cards").await).await;
@@ -223,7 +226,7 @@ async fn people(stores: &impl Stores) {
     people::s7_calls_that_name_the_same_users_at_once_do_not_stop_each_other(open("same-users").await).await;
 }
 
-async fn push(stores: &impl Stores) {
+async fn push(stores: &dyn Stores) {
     let open = usual(stores);
     push::a_registered_device_is_listed_until_it_is_taken_away(&open).await;
     push::a_user_has_so_many_devices_and_no_more(open("so-many").await).await;
@@ -237,7 +240,7 @@ async fn push(stores: &impl Stores) {
     push::what_is_addressed_is_noted_from_the_first_device_on(open("noted").await).await;
 }
 
-async fn reactions(stores: &impl Stores) {
+async fn reactions(stores: &dyn Stores) {
     let open = usual(stores);
     reactions::s1_a_reaction_is_in_the_set_once_or_not_at_all(open("reaction-set").await).await;
     reactions::s1_one_call_answers_each_reaction_in_its_place(open("reaction-call").await).await;
@@ -249,7 +252,7 @@ async fn reactions(stores: &impl Stores) {
     reactions::s1_reactions_outlive_a_restart(&open).await;
 }
 
-async fn comments(stores: &impl Stores) {
+async fn comments(stores: &dyn Stores) {
     let open = usual(stores);
     comments::s3_comments_page_in_both_directions_without_gap_or_repeat_while_others_write(open("comments").await)
         .await;
@@ -266,7 +269,7 @@ async fn comments(stores: &impl Stores) {
     comments::s1_comments_outlive_a_restart(&open).await;
 }
 
-async fn notifications(stores: &impl Stores) {
+async fn notifications(stores: &dyn Stores) {
     let open = usual(stores);
     notifications::s5_each_sort_of_deed_tells_whom_it_concerns_once(open("notified").await).await;
     notifications::s5_without_a_kind_nobody_is_told(open("untold").await).await;
@@ -283,7 +286,7 @@ async fn notifications(stores: &impl Stores) {
     notifications::what_was_told_to_and_of_an_erased_user_is_gone(open("notified-erased").await).await;
 }
 
-async fn lines(stores: &impl Stores) {
+async fn lines(stores: &dyn Stores) {
     let open = usual(stores);
     lines::s6_what_was_not_seen_of_one_kind_and_item_is_one_line(open("lines").await).await;
     lines::s6_a_line_that_was_seen_is_closed(open("lines-seen").await).await;
@@ -298,7 +301,7 @@ async fn lines(stores: &impl Stores) {
     lines::i6_lines_outlive_a_restart(&open).await;
 }
 
-async fn mentions(stores: &impl Stores) {
+async fn mentions(stores: &dyn Stores) {
     let open = usual(stores);
     mentions::s5_whom_an_item_mentions_is_told_once_until_it_is_deleted(open("mentions").await).await;
     mentions::s5_without_a_kind_a_mention_is_shown_and_told_to_nobody(open("mentions-untold").await).await;
@@ -313,7 +316,7 @@ async fn mentions(stores: &impl Stores) {
     mentions::an_erasure_takes_what_a_mention_told_and_leaves_the_lists_of_others(open("mentions-erased").await).await;
 }
 
-async fn erasures(stores: &impl Stores) {
+async fn erasures(stores: &dyn Stores) {
     let open = usual(stores);
     erasures::an_erasure_is_under_way_once_and_outlives_a_restart(&open).await;
     erasures::all_of_a_user_is_removed_and_nothing_of_others_whatever_dies(open("erased").await).await;
@@ -323,7 +326,7 @@ async fn erasures(stores: &impl Stores) {
     erasures::what_lives_or_is_of_others_is_not_scrubbed(open("scrubbed").await).await;
 }
 
-async fn reposts(stores: &impl Stores) {
+async fn reposts(stores: &dyn Stores) {
     let open = usual(stores);
     reposts::s8_a_repost_keeps_what_it_names_through_edits_and_a_restart(&open).await;
     reposts::s8_what_does_not_live_is_not_reposted(open("not-reposted").await).await;
@@ -340,7 +343,7 @@ async fn reposts(stores: &impl Stores) {
     reposts::an_erasure_takes_reposts_out_of_the_number(open("reposts-erased").await).await;
 }
 
-async fn versions(stores: &impl Stores) {
+async fn versions(stores: &dyn Stores) {
     let open = usual(stores);
     versions::s13_the_bodies_that_an_item_had_are_kept_until_it_is_deleted(&open).await;
     versions::s13_one_call_keeps_each_body_that_it_replaces(open("versions-call").await).await;
@@ -349,7 +352,7 @@ async fn versions(stores: &impl Stores) {
     versions::s13_an_erasure_takes_versions_along(open("versions-erased").await).await;
 }
 
-async fn news(stores: &impl Stores) {
+async fn news(stores: &dyn Stores) {
     let open = usual(stores);
     news::an_author_with_too_many_followers_is_pulled(stores.open("above", 2).await).await;
     news::i11_a_class_counts_from_the_next_item_and_what_follows_an_add_takes_its_route(open("class").await).await;
@@ -359,7 +362,7 @@ async fn news(stores: &impl Stores) {
     news::pull_numbers_go_on_after_a_restart(&open).await;
 }
 
-async fn direct(stores: &impl Stores) {
+async fn direct(stores: &dyn Stores) {
     let open = usual(stores);
     direct::what_is_addressed_to_a_reader_in_a_block_is_not_delivered(open("blocked").await).await;
     direct::an_item_addressed_twice_to_one_reader_counts_once(open("twice").await).await;
@@ -372,7 +375,7 @@ async fn direct(stores: &impl Stores) {
     direct::an_item_may_be_addressed_to_many(open("many").await).await;
 }
 
-async fn own_posts(stores: &impl Stores) {
+async fn own_posts(stores: &dyn Stores) {
     let open = usual(stores);
     own_posts::s10_an_authors_own_items_stand_in_its_feed_by_every_door(open("own-doors").await).await;
     own_posts::s10_whoever_only_sends_is_given_no_edge(open("own-sends").await).await;
@@ -387,7 +390,7 @@ async fn own_posts(stores: &impl Stores) {
     own_posts::s10_what_an_erased_user_had_of_its_own_is_gone(open("own-erased").await).await;
 }
 
-async fn rankings(stores: &impl Stores) {
+async fn rankings(stores: &dyn Stores) {
     let open = usual(stores);
     rankings::s11_a_ranking_is_replaced_and_the_reader_is_told_the_difference(open("ranked").await).await;
     rankings::s11_a_ranking_changes_nothing_of_its_items(open("ranked-items").await).await;
@@ -400,7 +403,7 @@ async fn rankings(stores: &impl Stores) {
     rankings::i3_of_rankings_and_deletes_that_race_none_keeps_a_dead_item(open("ranked-race").await).await;
 }
 
-async fn pins(stores: &impl Stores) {
+async fn pins(stores: &dyn Stores) {
     let open = usual(stores);
     pins::s13_what_is_pinned_last_stands_first(open("pinned").await).await;
     pins::s13_a_user_pins_a_few_items_of_the_own_outbox_that_live(open("pinned-few").await).await;
@@ -409,7 +412,7 @@ async fn pins(stores: &impl Stores) {
     pins::s13_an_erasure_takes_pins_along(open("pinned-erased").await).await;
 }
 
-async fn audiences(stores: &impl Stores) {
+async fn audiences(stores: &dyn Stores) {
     let open = usual(stores);
     audiences::s9_a_list_is_its_members(open("lists-of").await).await;
     audiences::s9_lists_outlive_a_restart(&open).await;
@@ -425,7 +428,7 @@ async fn audiences(stores: &impl Stores) {
     audiences::s9_an_original_is_shown_in_its_audience_to_who_follows_because_everyone_does(archive).await;
 }
 
-async fn private(stores: &impl Stores) {
+async fn private(stores: &dyn Stores) {
     let open = usual(stores);
     private::s9_a_follow_of_a_private_author_is_a_request(open("private").await).await;
     private::s9_a_request_is_listed_until_it_is_answered_or_taken_back(&open).await;
@@ -438,12 +441,12 @@ async fn private(stores: &impl Stores) {
     private::s9_requests_and_their_acceptance_are_told_and_taken_back(open("private-told").await).await;
 }
 
-async fn profiles(stores: &impl Stores) {
+async fn profiles(stores: &dyn Stores) {
     let open = usual(stores);
     profiles::s13_a_profile_shows_a_viewer_what_is_for_that_viewer(open("profiles").await).await;
 }
 
-async fn shields(stores: &impl Stores) {
+async fn shields(stores: &dyn Stores) {
     let open = usual(stores);
     shields::a_mute_is_an_unfollow_and_its_end_a_follow_from_now(open("mute").await).await;
     shields::a_follow_under_a_shield_is_listed_and_stays_off(open("under").await).await;
@@ -451,7 +454,7 @@ async fn shields(stores: &impl Stores) {
     shields::shields_are_listed_newest_first_by_who_put_them_up(open("shields").await).await;
 }
 
-async fn everyone(stores: &impl Stores) {
+async fn everyone(stores: &dyn Stores) {
     let open = usual(stores);
     everyone::everyone_follows_from_then_on(open("everyone").await).await;
     everyone::who_is_followed_by_everyone_stays_so(open("stays").await).await;
@@ -460,7 +463,7 @@ async fn everyone(stores: &impl Stores) {
     everyone::who_had_an_edge_before_keeps_it(open("kept").await).await;
 }
 
-async fn feeds(stores: &impl Stores) {
+async fn feeds(stores: &dyn Stores) {
     let open = usual(stores);
     feeds::names_of_feeds_have_dense_numbers_that_outlive_a_restart(&open).await;
     feeds::a_name_interned_by_many_at_once_has_one_number(open("interned").await).await;
@@ -472,7 +475,7 @@ async fn feeds(stores: &impl Stores) {
     feeds::history_goes_to_its_feed(open("feed-history").await).await;
 }
 
-async fn history(stores: &impl Stores) {
+async fn history(stores: &dyn Stores) {
     let open = usual(stores);
     history::history_takes_its_own_place_wakes_nobody_and_comes_once(open("history").await).await;
     history::a_foreign_id_goes_with_the_item_that_took_it_last(open("like").await).await;
@@ -485,7 +488,7 @@ async fn history(stores: &impl Stores) {
     history::what_was_addressed_and_had_its_end_is_in_no_feed(open("ended").await).await;
 }
 
-async fn window(stores: &impl Stores) {
+async fn window(stores: &dyn Stores) {
     let open = usual(stores);
     window::a_follow_late_reads_only_its_own_window(open("late").await).await;
     window::i18_a_follow_step_is_told_no_more_than_that_it_is_too_much(open("too-much").await).await;
@@ -493,12 +496,12 @@ async fn window(stores: &impl Stores) {
     window::a_rebuild_brings_what_push_has_not_and_says_of_whom(open("cuts").await).await;
 }
 
-async fn search(stores: &impl Stores) {
+async fn search(stores: &dyn Stores) {
     let open = async |name: &str| stores.open(name, 10).await;
     search::search(open).await;
 }
 
-async fn random_histories(stores: &impl Stores) {
+async fn random_histories(stores: &dyn Stores) {
     let histories = (1..=8).map(|seed| async move {
         let history = oracle::History::of_seed(seed, 120);
         let archive = stores.open(&format!("oracle-{seed}"), history.pull_above).await;

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use feedgate_common::archive::{Answer, Archive};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
@@ -22,6 +23,7 @@ async fn open(dir: &Path, pull_above: u64) -> Arc<dyn Archive> {
 
 struct Stores(TempDir);
 
+#[async_trait]
 impl archive::Stores for Stores {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())

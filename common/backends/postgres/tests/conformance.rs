@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use feedgate_common::Archive;
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_conformance::archive;
@@ -19,6 +20,7 @@ use tokio::sync::OnceCell;
 #[derive(Default)]
 struct Stores(Mutex<HashMap<String, String>>);
 
+#[async_trait]
 impl archive::Stores for Stores {
     fn new() -> Self {
         Self::default()

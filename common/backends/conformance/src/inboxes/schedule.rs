@@ -331,17 +331,3 @@ fn logs_agree(log: &Log, whole: &Log) {
     let known = log.floor == whole.floor || adds().any(|at| Some(whole.entries[at].entry.key) == log.floor);
     assert!(known, "floor {:?} is no cut add", log.floor);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    #[tokio::test]
-    async fn the_naive_store_agrees_with_itself() {
-        let (one, other) = (Arc::new(Naive::new(4)), Naive::new(4));
-        let mut schedule = Schedule::new(1);
-        schedule.run(&*one, &other, 300).await;
-        schedule.compare(&*one, &other).await;
-    }
-}
