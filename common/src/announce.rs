@@ -4,8 +4,8 @@
 //!   accepted write ─▶ Announcement, stored in the transaction of the write ─▶ names looked up ─▶ PublicEvent
 //! ```
 //!
-//! Invariants: a stored announcement never changes, and neither does a name, so an event is the same however often it is
-//! told. Events of one user keep their order.
+//! Invariants: a stored announcement never changes, and neither does a name, so an event is the same however often it
+//! is told. Events of one user keep their order.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -94,8 +94,8 @@ pub struct Announcement {
 /// An announcement and its number, which is greater than that of every earlier one of the same user.
 pub type Numbered = (u64, Announcement);
 
-/// The id of an event: when it was accepted, and its number. The time is a part of it so that an Archive that was restored
-/// from a copy gives no id again. As text it is `1800000000000-17`.
+/// The id of an event: when it was accepted, and its number. The time is a part of it so that an Archive that was
+/// restored from a copy gives no id again. As text it is `1800000000000-17`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventId {
     /// When the write was accepted, in Unix ms.
@@ -196,7 +196,8 @@ impl PublicEvent {
     }
 }
 
-/// The events of these announcements, in their order, after one look-up of all names. Fails as [`Names::user_ids`] does.
+/// The events of these announcements, in their order, after one look-up of all names. Fails as [`Names::user_ids`]
+/// does.
 pub async fn with_names(names: &(impl Names + ?Sized), list: Vec<Numbered>) -> Result<Vec<PublicEvent>> {
     let mut users: Vec<UserNo> = list.iter().flat_map(|(_, told)| [Some(told.user), told.other]).flatten().collect();
     users.sort_unstable();

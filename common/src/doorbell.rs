@@ -161,8 +161,8 @@ pub trait Doorbell: Send + Sync + 'static {
     /// when that is stored. May be lost too: devices then learn of it when they next look.
     async fn seen(&self, by: Onlooker<'_>);
 
-    /// Tells every node, this one too, what has changed around items. Called when that is stored. May be lost too: nodes
-    /// then learn of it when they next look at the items that are watched.
+    /// Tells every node, this one too, what has changed around items. Called when that is stored. May be lost too:
+    /// nodes then learn of it when they next look at the items that are watched.
     async fn stirred(&self, stir: &Stir);
 
     /// Asks every node, this one too, to confirm its sessions of these users in the session pool.

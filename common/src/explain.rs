@@ -132,8 +132,8 @@ pub fn explain(evidence: &Evidence<'_>) -> (Verdict, Vec<Finding>) {
     (verdict, findings)
 }
 
-/// Says whether a ranking of the reader in which the item stands, with this rank, shows it to the reader. What a ranking
-/// shows, the reader may also read, whatever the feed of its kind shows.
+/// Says whether a ranking of the reader in which the item stands, with this rank, shows it to the reader. What a
+/// ranking shows, the reader may also read, whatever the feed of its kind shows.
 pub fn explain_ranking(evidence: &Evidence<'_>, feed: &str, rank: i64) -> Finding {
     let Evidence { reader, item, reach, held, .. } = *evidence;
     let (follows, shields) = held.map_or((false, Shields(0)), |held| (held.follows, held.shields));

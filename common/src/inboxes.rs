@@ -62,8 +62,8 @@ pub struct Advance {
     pub bucket: Bucket,
     /// Which of their inboxes.
     pub feed: FeedId,
-    /// The progress behind which the records begin. It was read before the records and recipients were, or is taken from
-    /// where events are finished.
+    /// The progress behind which the records begin. It was read before the records and recipients were, or is taken
+    /// from where events are finished.
     pub expected: Progress,
     /// The progress after this step; greater than `expected`.
     pub next: Progress,
@@ -72,9 +72,9 @@ pub struct Advance {
     pub records: Vec<Record>,
     /// At most [`STEP_MAX`], ascending by reader.
     pub recipients: Vec<Recipient>,
-    /// Whether the counters of the recipients may have been read before the records were. Then the step is stale if a build
-    /// of a recipient's inbox is in flight: a note with such a counter could not say whether the build has the record. A
-    /// home may answer so to all of these steps.
+    /// Whether the counters of the recipients may have been read before the records were. Then the step is stale if a
+    /// build of a recipient's inbox is in flight: a note with such a counter could not say whether the build has the
+    /// record. A home may answer so to all of these steps.
     pub kept: bool,
 }
 
@@ -340,8 +340,8 @@ pub trait Inboxes: Send + Sync + 'static {
     /// done if the progress is not the expected one, or if an inbox knows of later edges.
     async fn advance(&self, step: Advance) -> Result<Advanced>;
 
-    /// Takes push steps of one author, each in another bucket, at the same time. Each is atomic by itself, and is answered in
-    /// its place: one that fails takes nothing from the others.
+    /// Takes push steps of one author, each in another bucket, at the same time. Each is atomic by itself, and is
+    /// answered in its place: one that fails takes nothing from the others.
     ///
     /// # Panics
     /// A home may panic if the steps are of several authors.

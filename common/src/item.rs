@@ -48,8 +48,8 @@ pub struct Item {
     pub outbox_seq: OutboxSeq,
 }
 
-/// How many of the bodies that an item had are kept, the newest. A moderator looks at the last few, and whatever an author
-/// edits, an item takes no more than this times the largest body.
+/// How many of the bodies that an item had are kept, the newest. A moderator looks at the last few, and whatever an
+/// author edits, an item takes no more than this times the largest body.
 pub const BODIES_KEPT: usize = 20;
 
 /// A body that an item had before it was edited.
@@ -87,7 +87,8 @@ impl Item {
 }
 
 impl Item {
-    /// About how many bytes of JSON it takes that users have written: its body, and the names of those whom it mentions.
+    /// About how many bytes of JSON it takes that users have written: its body, and the names of those whom it
+    /// mentions.
     pub fn bytes(&self) -> usize {
         self.body.get().len() + self.mentions.iter().map(|user| user.as_str().len() + 3).sum::<usize>()
     }

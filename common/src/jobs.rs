@@ -116,8 +116,8 @@ pub struct Delivery {
 /// [`take`](Self::take) leaves it done or not done. A queue is bounded, or keeps its jobs on a disk.
 #[async_trait]
 pub trait Jobs: Send + Sync + 'static {
-    /// Adds work, [merged](Job::merged). A job equal to one that waits or is in flight may be merged with it: its worker
-    /// sees what came meanwhile, because it looks again after its ack.
+    /// Adds work, [merged](Job::merged). A job equal to one that waits or is in flight may be merged with it: its
+    /// worker sees what came meanwhile, because it looks again after its ack.
     ///
     /// `Overloaded` if the queue has no room for some of the jobs; it has taken the others. It [says](Self::returns)
     /// when it has room, and then a worker puts all that is outstanding: the caller need not keep the jobs.

@@ -35,8 +35,8 @@
 //!    [`Jobs`], [`Doorbell`] and [`Sessions`].
 //! 4. [`feed`]: the rules of an inbox. [`feed::Feeds`] builds one that is missing, [`feed::Changes`] reads its log, and
 //!    [`feed::Pages`] puts pages together.
-//! 5. [`feedgate_timeline`](../feedgate_timeline/index.html): the steps that carry a record from an outbox into inboxes,
-//!    and the worker that takes them for every job.
+//! 5. [`feedgate_timeline`](../feedgate_timeline/index.html): the steps that carry a record from an outbox into
+//!    inboxes, and the worker that takes them for every job.
 //! 6. [`feedgate_gateway`](../feedgate_gateway/index.html): the sessions of devices, and the HTTP API.
 //! 7. The stores: [`feedgate_embedded`](../feedgate_embedded/index.html) implements the five traits on one disk.
 //!    In a cluster [`feedgate_postgres`](../feedgate_postgres/index.html) is the `Archive`,

@@ -77,8 +77,8 @@ pub fn push_verdict(mark: Option<Mark>, built_at: Generation, generation: Genera
 /// of the author.
 ///
 /// A stale note does not belong there: its record was read before the snapshot of the build. So the build has brought
-/// the record, or has seen that the edge has changed. A step whose counters may be older than its records leaves no notes
-/// ([`Advance::kept`](crate::inboxes::Advance::kept)).
+/// the record, or has seen that the edge has changed. A step whose counters may be older than its records leaves no
+/// notes ([`Advance::kept`](crate::inboxes::Advance::kept)).
 pub fn note_belongs(mark: Option<Mark>, built_at: Generation, noted: &Entry, counter: Generation) -> bool {
     noted.outbox_seq > pushed_from(mark, 0)
         && push_verdict(mark, built_at, noted.generation, counter) == Verdict::Append

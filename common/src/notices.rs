@@ -1,6 +1,6 @@
-//! What becomes of the row of a notice, as pure functions: when a post is noted, when a call is over, and when an operator
-//! tries a dead notice again. An Archive loads rows and stores what these functions say. The one on PostgreSQL does so for
-//! [`NoticeRow::settled`]; it says the two others in SQL, each in one statement.
+//! What becomes of the row of a notice, as pure functions: when a post is noted, when a call is over, and when an
+//! operator tries a dead notice again. An Archive loads rows and stores what these functions say. The one on PostgreSQL
+//! does so for [`NoticeRow::settled`]; it says the two others in SQL, each in one statement.
 //!
 //! ```text
 //!   no row ──noted──▶ due ──settled: Sent──▶ sent, rests until `due` ──noted──▶ due
@@ -30,8 +30,8 @@ pub struct NoticeRow {
 }
 
 impl NoticeRow {
-    /// The row after a note; `None` if the row stays as it is, because its item was noted already. `number` is a new one,
-    /// and `due` is when a notice that nobody waits for is due.
+    /// The row after a note; `None` if the row stays as it is, because its item was noted already. `number` is a new
+    /// one, and `due` is when a notice that nobody waits for is due.
     pub fn noted(known: Option<Self>, note: &Note, due: Millis, number: u64) -> Option<Self> {
         let count = note.count.min(UNREAD_MAX);
         let Some(known) = known else {
@@ -42,8 +42,8 @@ impl NoticeRow {
         (known.item != note.item).then_some(Self { item: note.item, count, number, due, sent: false, ..known })
     }
 
-    /// The row after a call that told `taken`; `None` if the row goes, and then, if the outcome is [`Outcome::Dead`], onto
-    /// the list of dead notices. A row that has another number than `taken` was noted during the call.
+    /// The row after a call that told `taken`; `None` if the row goes, and then, if the outcome is [`Outcome::Dead`],
+    /// onto the list of dead notices. A row that has another number than `taken` was noted during the call.
     pub fn settled(self, taken: &Notice, outcome: &Outcome, now: Millis) -> Option<Self> {
         if self.sent {
             return Some(self);

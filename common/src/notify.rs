@@ -341,8 +341,8 @@ impl Rules {
         Some(Write::Notify(Box::new(Notification { reader, actor, publish, group, mutual: false, sees: None })))
     }
 
-    /// The notification of an answer that its reader sees if `near`, or if all comments are seen, or else only if the two
-    /// follow each other.
+    /// The notification of an answer that its reader sees if `near`, or if all comments are seen, or else only if the
+    /// two follow each other.
     fn if_seen(&self, mut write: Write, near: bool) -> Write {
         if let Write::Notify(told) = &mut write {
             told.mutual = self.visible == Visible::Mutual && !near;
@@ -432,8 +432,8 @@ impl Rules {
     }
 
     /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are
-    /// now. A user who is told of an answer is not told of it as a comment too, and who is told of either is not told of
-    /// a mention. Imported comments are history.
+    /// now. A user who is told of an answer is not told of it as a comment too, and who is told of either is not told
+    /// of a mention. Imported comments are history.
     pub fn of_comment(
         &self,
         write: &CommentWrite,

@@ -48,8 +48,8 @@ impl<'de> Deserialize<'de> for Epoch {
 
 /// A place in the log of an inbox: all changes up to and including `offset` are known.
 ///
-/// Positions are ordered: the greater one is in a later epoch, or further on in the same one. So the order of the fields
-/// matters.
+/// Positions are ordered: the greater one is in a later epoch, or further on in the same one. So the order of the
+/// fields matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
     /// The epoch of the log.

@@ -70,8 +70,8 @@ pub fn brought(
     (shown.into_iter().filter(is_brought).collect(), floor)
 }
 
-/// How many adds from before the follow an edge of this generation shows: none if the reader follows only because everyone does,
-/// and so never followed.
+/// How many adds from before the follow an edge of this generation shows: none if the reader follows only because
+/// everyone does, and so never followed.
 pub fn backfill_of(generation: Generation, backfill: usize) -> usize {
     if generation == 0 { 0 } else { backfill }
 }

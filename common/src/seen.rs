@@ -10,8 +10,8 @@
 //! was seen. By that time the adds of a log are judged that was built anew since, and those that were cut from a log.
 //!
 //! Invariants:
-//! - What is seen only moves forward: [`Seen::or_later`] never gives less than it was given, and [`Seen::advanced`] lets
-//!   no add become unread that was seen.
+//! - What is seen only moves forward: [`Seen::or_later`] never gives less than it was given, and [`Seen::advanced`]
+//!   lets no add become unread that was seen.
 //! - An add that comes into a log after a reader has seen that log is unread, whenever it was published.
 
 use crate::{Millis, Position};

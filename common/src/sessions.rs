@@ -58,8 +58,9 @@ pub enum Confirmed {
     Kept,
     /// A newer connection of the device has replaced it, or it was revoked.
     Ended,
-    /// A connection of the device that was made earlier has its place: the claim of that one was carried out late. The clocks
-    /// of two nodes may differ a little, so this may also be a newer connection that was made at nearly the same time.
+    /// A connection of the device that was made earlier has its place: the claim of that one was carried out late. The
+    /// clocks of two nodes may differ a little, so this may also be a newer connection that was made at nearly the same
+    /// time.
     Displaced,
 }
 

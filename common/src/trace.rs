@@ -5,14 +5,15 @@
 //!   └── gateway ───┘    └ worker ──┘    └ gateways ─┘
 //! ```
 //!
-//! A job and a wake say what is behind and not by whose doing, and both are merged. So a trace follows the change itself,
-//! by its item and what becomes of it: the gateway that accepts a change [notes](accepted) under which span that was, and
-//! tells the other processes. A worker that brings the change to inboxes, and a gateway that pushes it, look it up. What a
-//! step has done travels with the growth that it rings for, so that a push stands under its very step.
+//! A job and a wake say what is behind and not by whose doing, and both are merged. So a trace follows the change
+//! itself, by its item and what becomes of it: the gateway that accepts a change [notes](accepted) under which span
+//! that was, and tells the other processes. A worker that brings the change to inboxes, and a gateway that pushes it,
+//! look it up. What a step has done travels with the growth that it rings for, so that a push stands under its very
+//! step.
 //!
 //! Invariants:
-//! - While [`begin`] was not called, or without the feature `traces`, every function here does nothing: [`is_on`] is one
-//!   look at a static value, or the constant `false`.
+//! - While [`begin`] was not called, or without the feature `traces`, every function here does nothing: [`is_on`] is
+//!   one look at a static value, or the constant `false`.
 //! - Nothing here waits but for a message to be handed to a client, and nothing fails. A note that is lost costs spans.
 //! - Notes are bounded: [`NOTES_MAX`] changes for [`AGE`] each, and [`READERS_MAX`] readers over all of them.
 //! - A span holds no user, no device and no address.
@@ -56,8 +57,8 @@ pub struct At {
 }
 
 impl At {
-    /// The span that the header `traceparent` of W3C Trace Context names, and whether its trace is sampled; `None` if it
-    /// names none.
+    /// The span that the header `traceparent` of W3C Trace Context names, and whether its trace is sampled; `None` if
+    /// it names none.
     pub fn of_traceparent(header: &str) -> Option<(Self, bool)> {
         let mut parts = header.split('-');
         let mut hex = |digits| {
@@ -79,8 +80,8 @@ impl fmt::Display for At {
     }
 }
 
-/// The trace of a request that names none: its id if that is 32 hexadecimal digits, as a fresh one is, else a hash of it.
-/// So the trace is found by the id of the request, and the other way round.
+/// The trace of a request that names none: its id if that is 32 hexadecimal digits, as a fresh one is, else a hash of
+/// it. So the trace is found by the id of the request, and the other way round.
 pub fn trace_of(request_id: &str) -> u128 {
     let is_hex = request_id.len() == 32 && request_id.bytes().all(|b| b.is_ascii_hexdigit());
     let plain = is_hex.then(|| u128::from_str_radix(request_id, 16).ok()).flatten();
@@ -256,8 +257,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Begins the span of a request. A caller who names a span has decided whether the trace is sampled; without one the
-    /// trace begins here, by the id of the request. `None` if it is not traced.
+    /// Begins the span of a request. A caller who names a span has decided whether the trace is sampled; without one
+    /// the trace begins here, by the id of the request. `None` if it is not traced.
     pub fn begin(traceparent: Option<&str>, id: Option<&str>) -> Option<Self> {
         let tracer = tracer()?;
         let above = traceparent.and_then(At::of_traceparent);
@@ -345,8 +346,8 @@ impl Turn {
         Some(Self { tracer, began: tracer.sink.now(), jobs: Mutex::default() })
     }
 
-    /// A step that began at `began` has brought these changes to so many inboxes. Ends the step's span in each trace, and
-    /// gives the changes that stand under it.
+    /// A step that began at `began` has brought these changes to so many inboxes. Ends the step's span in each trace,
+    /// and gives the changes that stand under it.
     pub fn step(&self, began: Nanos, changes: impl Iterator<Item = (ItemId, Op)>, inboxes: usize) -> Vec<Traced> {
         let mut seen = HashSet::new();
         let above: Vec<(ItemId, Op, At)> = {
@@ -394,8 +395,8 @@ pub fn woken(traced: &[Traced], readers: impl Iterator<Item = UserNo>) {
     }
 }
 
-/// Changes that are pushed to a device. If it is dropped before [`sent`](Self::sent), they were not sent. It takes 8 bytes
-/// where it is not there.
+/// Changes that are pushed to a device. If it is dropped before [`sent`](Self::sent), they were not sent. It takes 8
+/// bytes where it is not there.
 pub struct Pushing(Box<Pushed>);
 
 struct Pushed {

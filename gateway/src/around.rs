@@ -1,9 +1,9 @@
-//! Items with what stands around them, as clients see them: `counts` and `own` beside the fields of the item, where there
-//! are any, and `ref_item` or `ref_gone` at a repost.
+//! Items with what stands around them, as clients see them: `counts` and `own` beside the fields of the item, where
+//! there are any, and `ref_item` or `ref_gone` at a repost.
 //!
 //! Invariants:
-//! - All items of an answer are joined by one read of the store for originals, if there are reposts, and one for counts,
-//!   however many they are; originals of more than [`FETCH`] items are read in pieces.
+//! - All items of an answer are joined by one read of the store for originals, if there are reposts, and one for
+//!   counts, however many they are; originals of more than [`FETCH`] items are read in pieces.
 //! - An item around which nothing stands is written as it always was, byte by byte.
 //! - An original is shown without an original of its own.
 
@@ -18,8 +18,8 @@ use feedgate_common::feed::{Cards, FETCH, people_of};
 use feedgate_common::{Body, Item, ItemId, Millis, UserId, error};
 use serde::{Serialize, Serializer};
 
-/// The most bytes that what stands around one item takes in JSON: each kind may stand in `counts` and in `own`, and each
-/// of its bytes may be written as two; and the numbers of comments and of reposts.
+/// The most bytes that what stands around one item takes in JSON: each kind may stand in `counts` and in `own`, and
+/// each of its bytes may be written as two; and the numbers of comments and of reposts.
 pub(crate) const AROUND_MAX: usize = KINDS_MAX * (2 * (2 * KIND_MAX_BYTES + 3) + 21) + 2 * 40;
 
 /// An item with what stands around it, as one viewer sees it.
@@ -66,9 +66,9 @@ impl Shown {
     }
 }
 
-/// Joins items with what stands around them, in their order: all of them, or the first ones that fit into an answer that
-/// ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items. Who sees only what
-/// some do is not told how many comments and reposts there are.
+/// Joins items with what stands around them, in their order: all of them, or the first ones that fit into an answer
+/// that ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items. Who sees
+/// only what some do is not told how many comments and reposts there are.
 pub(crate) async fn join(
     archive: &(impl Items + Reactions + ?Sized),
     onlooker: Onlooker,

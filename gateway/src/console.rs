@@ -111,8 +111,8 @@ macro_rules! product {
 const PRODUCTS: &[[Asset; 5]] =
     &[product!("weibo"), product!("moments"), product!("notifications"), product!("headlines")];
 
-/// What the pages of the products share. A page asks its backend through `shared/backend.js`; here that is a file of the
-/// console.
+/// What the pages of the products share. A page asks its backend through `shared/backend.js`; here that is a file of
+/// the console.
 const SHARED: &[Asset] = &[
     ("/console/products/frame.css", CSS, include_str!("../console/frame.css")),
     ("/console/products/shared/backend.js", JS, include_str!("../console/product-backend.js")),

@@ -189,8 +189,8 @@ impl Gateway {
     }
 }
 
-/// Serves `surface`, by TLS if `tls` is there, until `shutdown` resolves, then drains. Dropping the future closes the port, without a drain. A
-/// gateway may serve several ports at a time; all of them stop together.
+/// Serves `surface`, by TLS if `tls` is there, until `shutdown` resolves, then drains. Dropping the future closes the
+/// port, without a drain. A gateway may serve several ports at a time; all of them stop together.
 pub async fn serve(
     gateway: Gateway,
     listener: TcpListener,

@@ -89,8 +89,8 @@ pub struct Settings {
     pub token_audience: String,
     /// What the `iss` of every reader's token must be; empty allows any.
     pub token_issuer: String,
-    /// Where the signer of readers' tokens publishes its keys as a JWKS: an `https` URL, or `http` to this machine; empty:
-    /// nowhere.
+    /// Where the signer of readers' tokens publishes its keys as a JWKS: an `https` URL, or `http` to this machine;
+    /// empty: nowhere.
     pub jwks_url: String,
     /// How many seconds the `nbf` and `iat` of a token may lie ahead; at most an hour. `exp` has no such leeway: a
     /// connection has `refresh_grace_secs` instead.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Run it: `cargo bench -p feedgate-tests --bench hydrated [-- --json FILE]`, some seconds. Both pages are read by HTTP
-//! from the release binary, in turns, so that what else the machine does meets both. With `--cluster` a gateway and a worker
-//! over PostgreSQL, Redis and NATS take the place of the one process, and the engines' processor time counts.
+//! from the release binary, in turns, so that what else the machine does meets both. With `--cluster` a gateway and a
+//! worker over PostgreSQL, Redis and NATS take the place of the one process, and the engines' processor time counts.
 
 use std::path::PathBuf;
 use std::time::Instant;

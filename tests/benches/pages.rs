@@ -82,8 +82,8 @@ async fn from_the_log(town: &Town) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Readers of 10 authors with 100 items each: pages as the gateway shows them, joined with what stands around their items,
-/// before anybody has reacted and after three users have reacted to each item.
+/// Readers of 10 authors with 100 items each: pages as the gateway shows them, joined with what stands around their
+/// items, before anybody has reacted and after three users have reacted to each item.
 async fn with_reactions(town: &Town) -> anyhow::Result<()> {
     let authors = users("reacted", 10)?;
     post(town, &authors, KEEP, 0).await?;

@@ -1,5 +1,5 @@
-//! What the embedded Archive takes in and gives back: durable publishes, alone and with their fan-out, and the reads of a
-//! feed.
+//! What the embedded Archive takes in and gives back: durable publishes, alone and with their fan-out, and the reads of
+//! a feed.
 //!
 //! `cargo bench -p feedgate-tests --bench publishes`. Every publish is answered only when it is on
 //! disk, so one publisher at a time shows the disk's sync and many show group commit. Prints plain
@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 /// How long each rate is measured.
 const MEASURED: Duration = Duration::from_secs(4);
 const FOLLOWEES: usize = 100;
-/// Publishers whose posts are fanned out, the authors for whom each of them posts in turn, and the readers of all of them.
+/// Publishers whose posts are fanned out, the authors for whom each of them posts in turn, and the readers of all of
+/// them.
 const FANNED: usize = 64;
 const AUTHORS_EACH: usize = 50;
 const READERS: usize = 1000;

@@ -9,9 +9,9 @@
 //!                                                          ─▶ likes beside those without, time of a page
 //! ```
 //!
-//! Run it: `cargo bench -p feedgate-tests --bench watchers [-- --json FILE]`, about a minute. With `--cluster` a gateway and
-//! a worker over PostgreSQL, Redis and NATS take the place of the one process. Absolute times do not carry to another
-//! machine; the pushes per device and second do.
+//! Run it: `cargo bench -p feedgate-tests --bench watchers [-- --json FILE]`, about a minute. With `--cluster` a
+//! gateway and a worker over PostgreSQL, Redis and NATS take the place of the one process. Absolute times do not carry
+//! to another machine; the pushes per device and second do.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,8 @@ async fn measure(options: Options, binaries: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Likes the item in the names of ever new users until then, `batch` in one request. Gives how many likes were answered.
+/// Likes the item in the names of ever new users until then, `batch` in one request. Gives how many likes were
+/// answered.
 async fn like(backend: &Backend, item: u64, (names, batch): (&str, u64), until: Instant) -> anyhow::Result<u64> {
     let lanes = (0..LIKING).map(async |lane| {
         let mut likes = 0u64;
@@ -184,8 +185,8 @@ async fn like(backend: &Backend, item: u64, (names, batch): (&str, u64), until: 
 }
 
 /// So many readers walk through the list of who likes the item until then, from the newest on and again from the newest
-/// after some pages; each asks for a page no more often than given. Gives how long each page took. Fails if a walk names
-/// a user twice.
+/// after some pages; each asks for a page no more often than given. Gives how long each page took. Fails if a walk
+/// names a user twice.
 async fn read(
     backend: &Backend,
     item: u64,

@@ -31,8 +31,8 @@ const STEPS: usize = 400;
 const ELSEWHERE: &[&str] =
     &["catch-up-batch", "push-noted", "push-taken", "push-called", "erasure-planned", "erasure-carried-out"];
 
-/// Few children come to these before they are killed again, so they die at the first passing, and more are to die there than
-/// at each other point.
+/// Few children come to these before they are killed again, so they die at the first passing, and more are to die there
+/// than at each other point.
 const RARE: &[&str] = &["edge-step-done", "inbox-snapshot-written"];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Drops inboxes that nobody has read for so long that they are not kept any more.
 //!
-//! When the reader of a dropped inbox returns, the inbox is rebuilt; until then push skips it. Some homes drop inboxes by
-//! themselves. They are asked too, and have nothing to do. Several workers may clean at the same time.
+//! When the reader of a dropped inbox returns, the inbox is rebuilt; until then push skips it. Some homes drop inboxes
+//! by themselves. They are asked too, and have nothing to do. Several workers may clean at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -195,15 +195,16 @@ async fn turn(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: 
     failed
 }
 
-/// Works the job off, or a turn's worth of it. What is left then, or came while it was in flight and was merged with it,
-/// is put again: behind all who wait.
+/// Works the job off, or a turn's worth of it. What is left then, or came while it was in flight and was merged with
+/// it, is put again: behind all who wait.
 async fn work_off(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: Work) -> Result<()> {
     let finished = dispatcher.work_off(work.job).await?;
     ack(jobs, backoff, work).await;
     if dispatcher.is_behind(work.job, &finished).await? { jobs.put(&[work.job]).await } else { Ok(()) }
 }
 
-/// Repeats it until it is heard, for as long as it takes: a queue that does not answer has no other work to give either.
+/// Repeats it until it is heard, for as long as it takes: a queue that does not answer has no other work to give
+/// either.
 async fn ack(jobs: &dyn Jobs, backoff: Backoff, work: Work) {
     let Some(id) = work.id else { return };
     let mut failures = 0;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Buckets reach the outbox head at different moments, and the outbox may grow meanwhile. So a record is finished only
-//! when *every* bucket has passed it. A turn takes a bounded number of steps. If records are left after that, or have come
-//! meanwhile, the job goes to the end of the queue.
+//! when *every* bucket has passed it. A turn takes a bounded number of steps. If records are left after that, or have
+//! come meanwhile, the job goes to the end of the queue.
 
 use std::sync::Arc;
 
@@ -31,8 +31,9 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Carries out a job, or as much of it as one turn takes, and answers the events that are now finished in the Archive.
-    /// After an error or a cancelled call the event is still outstanding, or its job will come again; every inbox is whole.
+    /// Carries out a job, or as much of it as one turn takes, and answers the events that are now finished in the
+    /// Archive. After an error or a cancelled call the event is still outstanding, or its job will come again; every
+    /// inbox is whole.
     pub(crate) async fn work_off(&self, job: Job) -> Result<Vec<Event>> {
         let turn = Turn::begin();
         let turn = turn.as_ref();
@@ -76,8 +77,8 @@ impl Dispatcher {
         }
     }
 
-    /// Advances all buckets of the author, and gives the last record that every bucket has passed. If one bucket fails, the
-    /// others still advance.
+    /// Advances all buckets of the author, and gives the last record that every bucket has passed. If one bucket fails,
+    /// the others still advance.
     async fn fan_out(&self, turn: Option<&Turn>, author: UserNo) -> Result<OutboxSeq> {
         match self.executor.all_buckets(turn, author).await? {
             Some(head) => Ok(head),

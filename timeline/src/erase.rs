@@ -1,7 +1,8 @@
 //! Carries out the erasures of users that the Archive has accepted, a step of each in turn.
 //!
-//! An erasure is a row of the Archive that says how far it has come. So a worker that dies loses nothing, and the next one,
-//! here or in another process, goes on. Several workers may do so at once: what one has done changes nothing for another.
+//! An erasure is a row of the Archive that says how far it has come. So a worker that dies loses nothing, and the next
+//! one, here or in another process, goes on. Several workers may do so at once: what one has done changes nothing for
+//! another.
 
 use std::sync::Arc;
 use std::time::Duration;

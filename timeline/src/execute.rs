@@ -1,7 +1,7 @@
 //! The smallest pieces of work: one bucket of one author's fan-out, outstanding edges of one reader.
 //!
-//! The doorbell rings after each step has committed, so the readers of a long fan-out need not wait for its end. A piece is
-//! bounded: if an author posts all the time, the next job does what is left.
+//! The doorbell rings after each step has committed, so the readers of a long fan-out need not wait for its end. A
+//! piece is bounded: if an author posts all the time, the next job does what is left.
 
 use std::sync::Arc;
 
@@ -44,9 +44,9 @@ impl Executor {
         Self { fan_out, doorbell, pulse, metrics }
     }
 
-    /// Advances all buckets together towards the outbox head, and gives the last record that all have passed: one round from
-    /// where events are finished, then [`ROUNDS`] rounds at most from where the inboxes stand. Gives `None` if each bucket
-    /// must be advanced by itself. Cancelling loses nothing.
+    /// Advances all buckets together towards the outbox head, and gives the last record that all have passed: one round
+    /// from where events are finished, then [`ROUNDS`] rounds at most from where the inboxes stand. Gives `None` if
+    /// each bucket must be advanced by itself. Cancelling loses nothing.
     pub(crate) async fn all_buckets(&self, turn: Option<&Turn>, author: UserNo) -> Result<Option<OutboxSeq>> {
         let mut passed = 0;
         for nth in 0..=ROUNDS {
@@ -79,8 +79,8 @@ impl Executor {
         Ok(Some(passed))
     }
 
-    /// Advances one bucket of the author towards the outbox head, [`STEPS`] steps at most, and gives how far it has come.
-    /// Cancelling loses nothing.
+    /// Advances one bucket of the author towards the outbox head, [`STEPS`] steps at most, and gives how far it has
+    /// come. Cancelling loses nothing.
     pub(crate) async fn bucket(&self, turn: Option<&Turn>, author: UserNo, bucket: Bucket) -> Result<Reached> {
         let mut hot = None;
         for _ in 0..STEPS {
@@ -110,8 +110,8 @@ impl Executor {
         self.doorbell.hot(head).await;
     }
 
-    /// Brings outstanding edges of the reader, as they are now, to the reader's inboxes. Gives the events that are finished
-    /// by this; none if no edge is outstanding. Cancelling loses nothing.
+    /// Brings outstanding edges of the reader, as they are now, to the reader's inboxes. Gives the events that are
+    /// finished by this; none if no edge is outstanding. Cancelling loses nothing.
     pub(crate) async fn edges(&self, reader: UserNo) -> Result<Vec<Event>> {
         let (finished, grown) = self.fan_out.step_edges(reader).await?;
         self.tell(&grown).await;

@@ -1,7 +1,7 @@
 //! Keeps the index of search near to what is stored, a step at a time.
 //!
-//! What is outstanding is in the Archive. So a worker that dies loses nothing, and the next one, here or in another process,
-//! goes on. Several workers may do so at once: one of them indexes, the others find nothing to do.
+//! What is outstanding is in the Archive. So a worker that dies loses nothing, and the next one, here or in another
+//! process, goes on. Several workers may do so at once: one of them indexes, the others find nothing to do.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ impl<A: Search + ?Sized> Indexing<A> {
         while rounds.next(self.round(&mut begun)).await {}
     }
 
-    /// Takes steps until nothing is outstanding. What is to be indexed is said once: of two workers with different settings
-    /// the one that was started last decides, and they do not take turns.
+    /// Takes steps until nothing is outstanding. What is to be indexed is said once: of two workers with different
+    /// settings the one that was started last decides, and they do not take turns.
     async fn round(&self, begun: &mut bool) -> Result<()> {
         let fields = self.fields.as_ref();
         if !*begun {

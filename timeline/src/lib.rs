@@ -29,9 +29,9 @@
 //!
 //! # Where to begin
 //!
-//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`Worker`], which takes the jobs. The steps that it
-//! runs are in [`fanout`]. What the steps append is read by the
-//! [gateway](../feedgate_gateway/index.html), the next crate of the tour.
+//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`Worker`], which takes the jobs. The steps that
+//! it runs are in [`fanout`]. What the steps append is read by the [gateway](../feedgate_gateway/index.html), the next
+//! crate of the tour.
 
 mod clean;
 mod clock;

@@ -1,7 +1,7 @@
 //! Gives every author who has published an edge to itself, or takes it away, as the settings say.
 //!
-//! How far this has come is in the Archive. So a worker that dies loses nothing, and several workers may do so at once: an
-//! edge that is as wanted is left as it is.
+//! How far this has come is in the Archive. So a worker that dies loses nothing, and several workers may do so at once:
+//! an edge that is as wanted is left as it is.
 
 use std::sync::Arc;
 use std::time::Duration;

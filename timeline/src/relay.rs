@@ -4,9 +4,9 @@
 //!   anything there? ─▶ the lease ─▶ read, oldest first ─▶ rounds: no two events of one user in one ─▶ published ─▶ forgotten
 //! ```
 //!
-//! Invariants: an announcement is removed only after the bus has acknowledged all of its batch. Any number of relays may
-//! run; the lease only saves work. Each relay publishes from the oldest announcement on, and the bus keeps the first of two
-//! equal events. So the events of a user keep their order even if two relays work at the same time.
+//! Invariants: an announcement is removed only after the bus has acknowledged all of its batch. Any number of relays
+//! may run; the lease only saves work. Each relay publishes from the oldest announcement on, and the bus keeps the
+//! first of two equal events. So the events of a user keep their order even if two relays work at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -27,8 +27,8 @@ impl<'a> Rounds<'a> {
         self.ticks.reset_after(wait);
     }
 
-    /// Waits until it is time and does `work`; false at the shutdown, which may fall into both. The first failure in a row
-    /// is a warning: the next round tries again.
+    /// Waits until it is time and does `work`; false at the shutdown, which may fall into both. The first failure in a
+    /// row is a warning: the next round tries again.
     pub(crate) async fn next(&mut self, work: impl Future<Output = Result<()>>) -> bool {
         tokio::select! {
             () = self.shutdown.cancelled() => false,

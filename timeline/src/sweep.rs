@@ -1,5 +1,5 @@
-//! Puts jobs on the queue for events that nobody has finished. A crash may have left them behind, the queue may have lost
-//! their jobs or had no room for them, or a store that was rolled back has reopened them.
+//! Puts jobs on the queue for events that nobody has finished. A crash may have left them behind, the queue may have
+//! lost their jobs or had no room for them, or a store that was rolled back has reopened them.
 //!
 //! ```text
 //!   the start; the queue is back, or has room again ─▶ all that is outstanding, page after page
@@ -9,7 +9,8 @@
 //!
 //! Invariants:
 //! - A restart relays all outstanding events at once.
-//! - The sweep goes through the list again and again, so events that always fail do not hide the younger ones after them.
+//! - The sweep goes through the list again and again, so events that always fail do not hide the younger ones after
+//!   them.
 //! - Each lane has its own place in the list, so edges for which the queue has no room hold up no posts.
 //! - It is harmless to relay an event too often: equal jobs merge, and a job whose work is done finds nothing to do.
 
@@ -37,8 +38,8 @@ const AGAIN: Duration = Duration::from_millis(250);
 #[derive(Default)]
 struct Place {
     behind: Option<Outstanding>,
-    /// How often the sweep must still reach the end of the list until all outstanding events were relayed. At 0 it relays
-    /// only events that are overdue.
+    /// How often the sweep must still reach the end of the list until all outstanding events were relayed. At 0 it
+    /// relays only events that are overdue.
     ends: u8,
 }
 
@@ -108,8 +109,8 @@ impl Sweep {
         }
     }
 
-    /// Reads the page of events after `behind`, and relays those of `lane`. Gives where the next page begins; `None` at the
-    /// end of the list.
+    /// Reads the page of events after `behind`, and relays those of `lane`. Gives where the next page begins; `None` at
+    /// the end of the list.
     async fn relay(&self, lane: Lane, behind: Option<Outstanding>, not_after: Millis) -> Result<Option<Outstanding>> {
         self.pulse.swept();
         let page = self.events.outstanding(behind, not_after, PAGE).await?;

@@ -1,5 +1,5 @@
-//! Takes jobs, a bounded number of each lane at a time, and settles each. A job is acknowledged when its event is finished.
-//! A job that has failed is acknowledged too; this worker then holds it and tries it again.
+//! Takes jobs, a bounded number of each lane at a time, and settles each. A job is acknowledged when its event is
+//! finished. A job that has failed is acknowledged too; this worker then holds it and tries it again.
 //!
 //! ```text
 //!   take ─▶ turn ─┬─ done ───────▶ ack ─▶ look again: more came meanwhile, or is left? put it, to the end of the queue
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariants:
-//! - A job that was taken is settled. If the process dies before that, or while it holds the job, the job comes again: its
-//!   event is outstanding in the Archive, where the sweep finds it.
+//! - A job that was taken is settled. If the process dies before that, or while it holds the job, the job comes again:
+//!   its event is outstanding in the Archive, where the sweep finds it.
 //! - A job that fails holds up no other job. A panic in a step counts as a failure of its job.
 
 use std::sync::Arc;
@@ -44,8 +44,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How often the loop comes round with nothing to do.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// How long a shutdown may take to give jobs back to the queue after its wait is over. The queue hands out the other jobs
-/// again when it sees that the connection is gone.
+/// How long a shutdown may take to give jobs back to the queue after its wait is over. The queue hands out the other
+/// jobs again when it sees that the connection is gone.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
 /// Carries out the jobs of fan-out. Any number of workers may share the same stores.
@@ -116,8 +116,8 @@ impl Worker {
     /// Works until `shutdown`, then takes nothing more, waits [`Settings::drain`] for what is in flight and
     /// gives the rest back, within a second.
     ///
-    /// Dropping the future loses nothing either: the events of the jobs in flight stay outstanding, and come again when the
-    /// stores are next opened.
+    /// Dropping the future loses nothing either: the events of the jobs in flight stay outstanding, and come again when
+    /// the stores are next opened.
     pub async fn run(&self, shutdown: CancellationToken) {
         let (sweeping, cleaning) = (self.sweep.run(&shutdown), self.cleaner.run(&shutdown));
         let (erasing, indexing) = (self.erasing.run(&shutdown), self.indexing.run(&shutdown));
@@ -156,7 +156,8 @@ impl Worker {
         self.stop(crew).await;
     }
 
-    /// Waits for the jobs in flight. Then gives back to the queue those that are not done, and those that wait for a retry.
+    /// Waits for the jobs in flight. Then gives back to the queue those that are not done, and those that wait for a
+    /// retry.
     async fn stop(&self, mut crew: Crew<'_>) {
         let drained = timeout(self.drain, crew.finish()).await.is_ok();
         crew.hurry();

@@ -90,8 +90,8 @@ pub(super) fn make<'a>(
     Ok(id)
 }
 
-/// Decides what becomes of a [`Write::Withdraw`](crate::archive::Write::Withdraw). A notification counts as seen if it was
-/// published no later than the newest item that its reader has seen of the feed.
+/// Decides what becomes of a [`Write::Withdraw`](crate::archive::Write::Withdraw). A notification counts as seen if it
+/// was published no later than the newest item that its reader has seen of the feed.
 pub(super) fn withdraw(draft: &mut Draft<'_, '_>, key: &CompactString) -> Decision<Written> {
     let Some((id, row)) = living(draft.rows, key)? else { return Ok(Written::Untold) };
     for &reader in row.door.readers() {

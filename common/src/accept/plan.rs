@@ -275,7 +275,8 @@ impl Change<'_> {
         if is_own(edge) { 0 } else { Self::turned(before, now) }
     }
 
-    /// By how much the change of an edge changes the number of those to whom push brings the author's items: -1, 0 or 1.
+    /// By how much the change of an edge changes the number of those to whom push brings the author's items: -1, 0 or
+    /// 1.
     pub fn turned(before: Option<EdgeRow>, now: EdgeRow) -> i64 {
         i64::from(now.edge().on) - i64::from(before.is_some_and(|row| row.edge().on))
     }

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! No part of an answer changes with edits or a delete, so the first answer can be given again from what is stored.
-//! Only a change of the rank gives the item another place in the outbox, which is then in the answer. The delete of an item
-//! frees its foreign id, but neither its id nor its idempotency key.
+//! Only a change of the rank gives the item another place in the outbox, which is then in the answer. The delete of an
+//! item frees its foreign id, but neither its id nor its idempotency key.
 
 use std::collections::BTreeSet;
 

@@ -245,8 +245,8 @@ impl Rows {
         loaded(&self.edges, &(reader, author), || Need::Edge(reader, author))
     }
 
-    /// The edge as it is stored. For an author whom everyone follows it is a follow before it has a row, but not that of
-    /// the author to itself.
+    /// The edge as it is stored. For an author whom everyone follows it is a follow before it has a row, but not that
+    /// of the author to itself.
     pub(super) fn held(&self, edge: Pair) -> Result<EdgeRow, Need> {
         if let Some(row) = self.edge(edge)? {
             return Ok(row);

@@ -21,8 +21,8 @@ pub trait Announcements: Send + Sync + 'static {
     async fn forget_announced(&self, numbers: &[u64]) -> Result<()>;
 
     /// Whether the relay of the process with this name, which no other one has, may publish for as long as `lease`. No
-    /// other relay may until then, and the same one may ask again at any time. An Archive of one process has one relay, and
-    /// says yes.
+    /// other relay may until then, and the same one may ask again at any time. An Archive of one process has one relay,
+    /// and says yes.
     async fn may_publish(&self, relay: &str, lease: Duration) -> Result<bool>;
 
     /// The last number that was given, at once and then each time that it has grown; several steps may be one. `None`

@@ -19,8 +19,8 @@ pub trait Comments: Send + Sync + 'static {
         now: Millis,
     ) -> Result<Vec<std::result::Result<Commented, Uncommented>>>;
 
-    /// The comments of an item that the onlooker [sees](crate::around::shows_comment), strictly behind the place `from` in
-    /// `order`; at most `limit`, which is at least 1. Empty if the item does not live. It looks at no more than
+    /// The comments of an item that the onlooker [sees](crate::around::shows_comment), strictly behind the place `from`
+    /// in `order`; at most `limit`, which is at least 1. Empty if the item does not live. It looks at no more than
     /// [`COMMENTS_LOOKED_AT`](crate::around::COMMENTS_LOOKED_AT) rows, so a page may be shorter and yet go on.
     async fn comments(
         &self,
@@ -34,8 +34,8 @@ pub trait Comments: Send + Sync + 'static {
     /// One comment of an item, if it stands and the onlooker sees it.
     async fn comment_of(&self, item: ItemId, id: ItemId, onlooker: Onlooker) -> Result<Option<Comment>>;
 
-    /// Comments by their items and ids, each in its place, as they stand for somebody without blocks; `None` for one that
-    /// does not stand. One read, however many they are.
+    /// Comments by their items and ids, each in its place, as they stand for somebody without blocks; `None` for one
+    /// that does not stand. One read, however many they are.
     async fn comments_of(&self, of: &[(ItemId, ItemId)]) -> Result<Vec<Option<Comment>>>;
 
     /// The first living item after `after` by id that may have comments or placeholders. For an export.

@@ -126,9 +126,9 @@ pub trait Content: Send + Sync + 'static {
 
     /// What a follow step brings of the first of `edges` to the reader's inboxes of the feeds in `pulled`. Each of
     /// `edges` is an author and how far push had come; each of `pulled` is a feed and how far its inbox had pulled. Of
-    /// the author's adds to that feed they are the newest `backfill` from before the follow, without those deleted since;
-    /// and the living ones beyond it that push (by progress) or pull (by number) has passed already. Of an edge that
-    /// shows all from a place in the past on, they are the newest `backfill` of these. The whole rule is
+    /// the author's adds to that feed they are the newest `backfill` from before the follow, without those deleted
+    /// since; and the living ones beyond it that push (by progress) or pull (by number) has passed already. Of an edge
+    /// that shows all from a place in the past on, they are the newest `backfill` of these. The whole rule is
     /// [`rules::shown`](crate::rules::shown), and then [`rules::brought`](crate::rules::brought).
     async fn edge_states(
         &self,
@@ -145,8 +145,8 @@ pub trait Content: Send + Sync + 'static {
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News>;
 
     /// The content of a rebuilt inbox: what every followed author's edge [shows](crate::rules::shown), without any cut,
-    /// and what is addressed to the reader in this feed; of all these the newest `limit` in display order. `progress` says
-    /// how far push had come, for [`FeedState::ahead`]; for an author who is not in it, push counts as not begun.
+    /// and what is addressed to the reader in this feed; of all these the newest `limit` in display order. `progress`
+    /// says how far push had come, for [`FeedState::ahead`]; for an author who is not in it, push counts as not begun.
     async fn build(
         &self,
         key: InboxKey,

@@ -41,8 +41,8 @@ pub trait Graph: Send + Sync + 'static {
     /// order. One read, however many they are.
     async fn blocked_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>>;
 
-    /// For each of `users`, in its place, the users that it follows and that follow it, whatever shields are up: at most
-    /// `limit`, in no order. One read, however many they are.
+    /// For each of `users`, in its place, the users that it follows and that follow it, whatever shields are up: at
+    /// most `limit`, in no order. One read, however many they are.
     async fn mutual_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>>;
 
     /// Gives those of `others` whom `user` follows, whatever shields are up, in no order.

@@ -14,17 +14,17 @@ pub trait Items: Send + Sync + 'static {
     /// The items of these ids in the order asked; `None` for one that does not live.
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>>;
 
-    /// The items of these ids in the order asked, as `viewer` [may see them](crate::around::shows_original) as originals
-    /// of reposts; `None` for one that does not live or that the viewer may not see. One read, however many are asked
-    /// for. It shows every delete and every shield that was answered before.
+    /// The items of these ids in the order asked, as `viewer` [may see them](crate::around::shows_original) as
+    /// originals of reposts; `None` for one that does not live or that the viewer may not see. One read, however many
+    /// are asked for. It shows every delete and every shield that was answered before.
     async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>>;
 
-    /// Gives the living reposts of an item, for all readers or for some, with an id below `before`, the greatest id first,
-    /// at most `limit`. The item itself may be deleted or unknown.
+    /// Gives the living reposts of an item, for all readers or for some, with an id below `before`, the greatest id
+    /// first, at most `limit`. The item itself may be deleted or unknown.
     async fn reposts(&self, original: ItemId, before: Option<ItemId>, limit: usize) -> Result<Vec<ItemId>>;
 
-    /// The bodies that the item had before it was edited, the newest first, at most [`BODIES_KEPT`](crate::BODIES_KEPT);
-    /// none if it was never edited, or does not live. A notification keeps none.
+    /// The bodies that the item had before it was edited, the newest first, at most
+    /// [`BODIES_KEPT`](crate::BODIES_KEPT); none if it was never edited, or does not live. A notification keeps none.
     async fn versions(&self, item: ItemId) -> Result<Vec<Replaced>>;
 
     /// By whom and when the items of these ids were published, in Unix ms and in the order asked, whether they live or
@@ -45,8 +45,9 @@ pub trait Items: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<DisplayKey>>;
 
-    /// The living direct items that `user` has sent, whether they have reached anybody or not, strictly below `before` in
-    /// display order, newest first, at most `limit`. A [notification](crate::notify::is_notification) is not among them.
+    /// The living direct items that `user` has sent, whether they have reached anybody or not, strictly below `before`
+    /// in display order, newest first, at most `limit`. A [notification](crate::notify::is_notification) is not among
+    /// them.
     async fn sent(&self, user: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>>;
 
     /// Gives the `items` that are addressed to `reader`, or whose audience has the reader, and whose author is in no

@@ -22,15 +22,15 @@ pub struct Outbox {
 /// What a worker needs to push what is new of an author, read in one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ahead {
-    /// Events are [finished](super::Events::finish) up to this record. So every bucket has passed it, unless the inboxes
-    /// have lost something since.
+    /// Events are [finished](super::Events::finish) up to this record. So every bucket has passed it, unless the
+    /// inboxes have lost something since.
     pub finished: OutboxSeq,
     /// The records after it.
     pub outbox: Outbox,
     /// The followers in all buckets, in no order; none if no record after `finished` is pushed.
     pub recipients: Vec<Recipient>,
-    /// Whether the followers were read earlier. They are those of the snapshot all the same, but their counters are of the
-    /// earlier time: so a step with them is [`kept`](crate::inboxes::Advance::kept).
+    /// Whether the followers were read earlier. They are those of the snapshot all the same, but their counters are of
+    /// the earlier time: so a step with them is [`kept`](crate::inboxes::Advance::kept).
     pub kept: bool,
 }
 
@@ -59,11 +59,11 @@ pub struct Recipient {
     /// Records up to here are not pushed to this reader.
     pub from: OutboxSeq,
     /// The reader's edge counter, read in the same snapshot as the edge; or before it, if the follower was
-    /// [kept](Ahead::kept). It is at least the generation of every change of the reader's edges that the snapshot of the
-    /// counter shows. An implementation may use one counter for all readers.
+    /// [kept](Ahead::kept). It is at least the generation of every change of the reader's edges that the snapshot of
+    /// the counter shows. An implementation may use one counter for all readers.
     pub counter: Generation,
-    /// Whether the reader has a device [registered](super::PushDevices::register) for push notifications. The inboxes do
-    /// not look at it.
+    /// Whether the reader has a device [registered](super::PushDevices::register) for push notifications. The inboxes
+    /// do not look at it.
     pub listens: bool,
 }
 
@@ -82,9 +82,9 @@ pub trait Outboxes: Send + Sync + 'static {
     /// The records of `author` after `after`, at most `limit`.
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox>;
 
-    /// What is ahead of the push of `author`, with at most so many `records` and `recipients`; fewer means that these are
-    /// all. `None` if it is not known how far events are finished, or if the push was reopened: then the caller has to ask
-    /// the inboxes for their progress.
+    /// What is ahead of the push of `author`, with at most so many `records` and `recipients`; fewer means that these
+    /// are all. `None` if it is not known how far events are finished, or if the push was reopened: then the caller has
+    /// to ask the inboxes for their progress.
     ///
     /// A home whose inboxes are beside it need not keep this.
     async fn ahead(&self, _author: UserNo, _records: usize, _recipients: usize) -> Result<Option<Ahead>> {

@@ -40,8 +40,8 @@ pub trait People: Send + Sync + 'static {
     async fn people(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, Person)>>;
 }
 
-/// Which of these people count, by the place of each in the list, for a list that may name a user twice: the last one of
-/// the user if what is known is replaced, and the first one if it is kept.
+/// Which of these people count, by the place of each in the list, for a list that may name a user twice: the last one
+/// of the user if what is known is replaced, and the first one if it is kept.
 pub fn which_count(people: &[(UserNo, Person)], known: Known) -> BTreeMap<UserNo, usize> {
     let mut count = BTreeMap::new();
     for (nth, (user, _)) in people.iter().enumerate() {

@@ -135,8 +135,8 @@ pub struct DeadNotice {
 pub trait PushNotices: Send + Sync + 'static {
     /// Notes posts, each for a reader of whom a device is registered for its feed; the others are passed by. A notice
     /// that there is takes the newer item and counts on; it stays due when it was, or if its reader was told already,
-    /// not before it may be due again. A note of the item that the notice has changes nothing, so notes may be repeated.
-    /// No two of the notes have one key.
+    /// not before it may be due again. A note of the item that the notice has changes nothing, so notes may be
+    /// repeated. No two of the notes have one key.
     ///
     /// `noted` says up to which number a reader was told of what is addressed to it; that only moves forward.
     async fn note(&self, notes: &[Note], due: Millis, noted: Option<(UserNo, DirectSeq)>) -> Result<()>;

@@ -9,9 +9,9 @@ use crate::error::Result;
 /// Keeps who has reacted to which item. It is state of the item: nothing of it enters an outbox or an inbox.
 #[async_trait]
 pub trait Reactions: Send + Sync + 'static {
-    /// Gives these reactions in one durable transaction, and answers each in its place: whether it was not there before,
-    /// or why it was refused, which stops no other. To give one again changes nothing and succeeds. A dropped future
-    /// leaves all of them done or none.
+    /// Gives these reactions in one durable transaction, and answers each in its place: whether it was not there
+    /// before, or why it was refused, which stops no other. To give one again changes nothing and succeeds. A dropped
+    /// future leaves all of them done or none.
     ///
     /// Several calls at the same time, each with an item's first reactions of another new kind, may together pass
     /// [`KINDS_MAX`](crate::around::KINDS_MAX) by as many as there are calls.

@@ -1,4 +1,5 @@
-//! Comments: what users say to an item, in the order in which it was accepted. They are state of the item, in no outbox.
+//! Comments: what users say to an item, in the order in which it was accepted. They are state of the item, in no
+//! outbox.
 //!
 //! ```text
 //!   write ──▶ rows of the item, locked ──▶ CommentRows::apply ──┬ a comment at a new place, or changed      stored together
@@ -10,8 +11,9 @@
 //!
 //! Invariants:
 //! - The count of an item is the number of its comments that live (S1).
-//! - Each new comment stands strictly behind all that were accepted before it, by (time, id). So a client that reads towards the
-//!   newest misses none and sees none twice, whatever is written meanwhile (S3). An import alone puts comments between.
+//! - Each new comment stands strictly behind all that were accepted before it, by (time, id). So a client that reads
+//!   towards the newest misses none and sees none twice, whatever is written meanwhile (S3). An import alone puts
+//!   comments between.
 //! - The row of a comment stays until its item is deleted, so a retry never makes a second comment.
 
 use std::collections::{BTreeSet, HashMap};
@@ -30,7 +32,8 @@ pub const COMMENTS_LOOKED_AT: usize = 500;
 /// The place of a comment among those of its item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommentPlace {
-    /// When it was written, in Unix ms: the time of the server, or one millisecond after the last comment if that is later.
+    /// When it was written, in Unix ms: the time of the server, or one millisecond after the last comment if that is
+    /// later.
     pub at: Millis,
     /// The id of the comment.
     pub id: ItemId,
@@ -159,8 +162,8 @@ impl CommentWrite {
         }
     }
 
-    /// The ids whose rows a decision needs, if there are such comments; besides, of a comment that is to be deleted, the
-    /// one that it answers.
+    /// The ids whose rows a decision needs, if there are such comments; besides, of a comment that is to be deleted,
+    /// the one that it answers.
     pub fn comments(&self) -> impl Iterator<Item = ItemId> {
         let named = match self {
             Self::Make(new) => [Some(new.item), new.id, new.reply_to],
@@ -295,9 +298,9 @@ pub fn stands(lives: bool, replies: u64) -> bool {
     lives || replies > 0
 }
 
-/// An id for a comment that is written at `now`, by a number that counts comments: 42 bits of Unix milliseconds, a bit that
-/// is set, then 21 bits of the number. The ids of items begin with that bit unset, so that in the same millisecond no
-/// comment gets the id of an item.
+/// An id for a comment that is written at `now`, by a number that counts comments: 42 bits of Unix milliseconds, a bit
+/// that is set, then 21 bits of the number. The ids of items begin with that bit unset, so that in the same millisecond
+/// no comment gets the id of an item.
 pub fn comment_id(now: Millis, number: u64) -> ItemId {
     let by_clock = now.max(0).cast_unsigned().min((1 << 42) - 1) << 22;
     ItemId(by_clock | (1 << 21) | (number % (1 << 21)))
@@ -457,8 +460,8 @@ impl CommentRows {
         Ok(done)
     }
 
-    /// Says of a comment that one more of those that stand answers it, or one less. A placeholder stays a placeholder when
-    /// its last reply goes: what stands in a list does not go away by what becomes of others.
+    /// Says of a comment that one more of those that stand answers it, or one less. A placeholder stays a placeholder
+    /// when its last reply goes: what stands in a list does not go away by what becomes of others.
     fn answered(&mut self, id: Option<ItemId>, more: i64) {
         let Some((id, row)) = id.and_then(|id| Some((id, self.comments.get_mut(&id)?))) else { return };
         let stays = row.body.is_none() && row.replies == 1 && more < 0;

@@ -21,7 +21,8 @@ pub enum Visible {
     /// A user sees those of everybody.
     #[default]
     All,
-    /// A user sees those of users whom it follows and who follow it, and whatever the author of the item says or is told.
+    /// A user sees those of users whom it follows and who follow it, and whatever the author of the item says or is
+    /// told.
     Mutual,
 }
 
@@ -69,8 +70,8 @@ pub fn shows_comment(lives: bool, tie: Tie, visible: Visible) -> bool {
     !lives || tie.own || (near && !tie.shields.blocks())
 }
 
-/// Whether a viewer sees a reaction. Where reactions of everybody are seen, no block hides one: the count is the same for
-/// all. Where those of friends are seen, the rule is that of comments.
+/// Whether a viewer sees a reaction. Where reactions of everybody are seen, no block hides one: the count is the same
+/// for all. Where those of friends are seen, the rule is that of comments.
 pub fn shows_reaction(tie: Tie, visible: Visible) -> bool {
     visible == Visible::All || shows_comment(true, tie, visible)
 }

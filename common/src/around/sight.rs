@@ -9,8 +9,8 @@
 //!   one's own                  always
 //! ```
 //!
-//! A backend sees all. A ranking or a mention opens an item as a repost [shows](super::shows_original) it, and so nothing
-//! that is for some readers alone.
+//! A backend sees all. A ranking or a mention opens an item as a repost [shows](super::shows_original) it, and so
+//! nothing that is for some readers alone.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub async fn seen_by(
     Ok(found.into_iter().map(|item| item.filter(is_seen)).collect())
 }
 
-/// Gives which of the items the reader [sees](super::sees) by a follow, by an audience or by name, without rankings. Takes
-/// at most two reads of the store.
+/// Gives which of the items the reader [sees](super::sees) by a follow, by an audience or by name, without rankings.
+/// Takes at most two reads of the store.
 pub async fn brought_to(
     archive: &(impl Items + Graph + ?Sized),
     me: UserNo,
@@ -125,8 +125,8 @@ async fn opened(
 }
 
 /// Gives which of `readers` see the item, in no order. The item must live. This takes one read of the store for all
-/// readers, two if it is narrowed or some do not follow, and some more if it mentions some of these. For an item that is
-/// for named readers it takes one read for each.
+/// readers, two if it is narrowed or some do not follow, and some more if it mentions some of these. For an item that
+/// is for named readers it takes one read for each.
 pub async fn who_sees(archive: &dyn Archive, item: &Item, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     let mut seeing = vec![];
     if item.direct {

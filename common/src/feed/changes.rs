@@ -20,8 +20,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Makes the change logs of `feeds` readable. A read pulls nothing before [`Changes::heard_pull`] has told that there
-    /// are pull records.
+    /// Makes the change logs of `feeds` readable. A read pulls nothing before [`Changes::heard_pull`] has told that
+    /// there are pull records.
     pub fn new(feeds: Arc<Feeds>) -> Self {
         Self { feeds, looked: Looked::default(), take_max: STEP_MAX }
     }

@@ -37,9 +37,9 @@ impl Changes {
     /// Compares up to `most` inboxes with the Archive, spread over all users; all of them if that is `None`. `pause` is
     /// awaited before an inbox that differs is looked at again, for a store on which servers go on.
     ///
-    /// What readers pull is taken into their inboxes, as any read does. The feeds must have the settings of the servers: with
-    /// another number of items that a follow brings, inboxes differ that are right. It takes a read for all inboxes of
-    /// some hundred users, and a few reads for each inbox. It may be dropped at any time.
+    /// What readers pull is taken into their inboxes, as any read does. The feeds must have the settings of the
+    /// servers: with another number of items that a follow brings, inboxes differ that are right. It takes a read for
+    /// all inboxes of some hundred users, and a few reads for each inbox. It may be dropped at any time.
     ///
     /// # Errors
     /// The errors of the stores. An inbox that differs is no error but a finding.

@@ -1,8 +1,8 @@
-//! Carries out the erasure of a user, step by step: what ordinary writes can remove, they do, so that devices of readers
-//! drop it and counts stay exact. [`crate::erase`] has the rules.
+//! Carries out the erasure of a user, step by step: what ordinary writes can remove, they do, so that devices of
+//! readers drop it and counts stay exact. [`crate::erase`] has the rules.
 //!
-//! Nothing here is kept between two steps. A process that dies between any two lines leaves a state from which any other
-//! one goes on.
+//! Nothing here is kept between two steps. A process that dies between any two lines leaves a state from which any
+//! other one goes on.
 
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@
 //!   where the inbox stands ─▶ news beyond it, one snapshot with the edges ─▶ take, if it still stands there
 //! ```
 //!
-//! A read looks for news only where the store has pull records that the inbox has not passed by: a node knows the number
-//! of the newest one from what it hears and from asking now and then. News are also the items that are addressed to the
-//! reader; these the timeline worker brings without waiting for a read.
+//! A read looks for news only where the store has pull records that the inbox has not passed by: a node knows the
+//! number of the newest one from what it hears and from asking now and then. News are also the items that are addressed
+//! to the reader; these the timeline worker brings without waiting for a read.
 //!
 //! A post of a pulled author concerns many readers who are online. [`Changes::take_in`] does this step for many inboxes
 //! at once, before their readers ask: the store then answers a few large calls instead of many small ones, and a reader

@@ -146,8 +146,8 @@ struct Shown {
     direct: bool,
 }
 
-/// The adds behind what a device shows after taking in `entries` from nothing, in the order of the log. So they are nearly
-/// in display order, which makes them quick to sort.
+/// The adds behind what a device shows after taking in `entries` from nothing, in the order of the log. So they are
+/// nearly in display order, which makes them quick to sort.
 fn living_adds(entries: &[Numbered]) -> Vec<Shown> {
     let mut adds: Vec<Option<Shown>> = Vec::with_capacity(entries.len());
     let mut places: FxHashMap<ItemId, usize> = FxHashMap::with_capacity_and_hasher(entries.len(), FxBuildHasher);

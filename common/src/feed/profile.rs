@@ -1,5 +1,5 @@
-//! A page of what a user has published to one feed, or has sent to readers, as somebody may see it. What is pinned stands
-//! before the first page of a profile, and on no page behind it.
+//! A page of what a user has published to one feed, or has sent to readers, as somebody may see it. What is pinned
+//! stands before the first page of a profile, and on no page behind it.
 
 use std::sync::Arc;
 
@@ -22,8 +22,9 @@ pub enum ItemsOf {
     Sent(UserNo),
 }
 
-/// Gives the items that the user has pinned on this profile and that live and may be seen, the last pinned first. Nothing
-/// that was sent is pinned. Takes at most two reads of the store, or one if none is pinned. Fails if the store does.
+/// Gives the items that the user has pinned on this profile and that live and may be seen, the last pinned first.
+/// Nothing that was sent is pinned. Takes at most two reads of the store, or one if none is pinned. Fails if the store
+/// does.
 pub async fn pinned(archive: &(impl Pins + ?Sized), of: ItemsOf, seeing: &dyn Seeing) -> Result<Vec<Arc<Item>>> {
     let ItemsOf::Outbox(author, feed) = of else { return Ok(vec![]) };
     let pins = archive.pins(author).await?;
@@ -32,10 +33,10 @@ pub async fn pinned(archive: &(impl Pins + ?Sized), of: ItemsOf, seeing: &dyn Se
     Ok(seen.into_iter().flatten().collect())
 }
 
-/// Reads a page of the items `of` a user. It begins strictly below `before` and has the newest items first. It leaves out
-/// items that do not live, that may not be seen, and that are in `shown`. Also gives below which key the next page begins:
-/// `None` if everything was looked at, and only then. If an item is deleted between the read of the list and the read of
-/// the item, the next one takes its place. Fails if a store does.
+/// Reads a page of the items `of` a user. It begins strictly below `before` and has the newest items first. It leaves
+/// out items that do not live, that may not be seen, and that are in `shown`. Also gives below which key the next page
+/// begins: `None` if everything was looked at, and only then. If an item is deleted between the read of the list and
+/// the read of the item, the next one takes its place. Fails if a store does.
 pub async fn profile(
     archive: &(impl Items + ?Sized),
     of: ItemsOf,

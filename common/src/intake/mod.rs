@@ -5,9 +5,9 @@
 //!   feed.call.<verb>…   not kept ────────────────────▶ carried out ──▶ the answer, to the reply subject
 //! ```
 //!
-//! A message becomes a [`Call`], and the HTTP API carries it out ([`Backend`]): validation, limits and problems are those
-//! of the request that the call stands for. This module knows subjects and headers, and which calls must wait for which;
-//! it knows nothing of the bus.
+//! A message becomes a [`Call`], and the HTTP API carries it out ([`Backend`]): validation, limits and problems are
+//! those of the request that the call stands for. This module knows subjects and headers, and which calls must wait for
+//! which; it knows nothing of the bus.
 
 mod order;
 mod problem;
@@ -156,8 +156,8 @@ impl Answer {
         self.status < 400
     }
 
-    /// Whether the call may succeed later as it is: a store is away, or there is too much to do. A call that was answered
-    /// otherwise must not be tried again.
+    /// Whether the call may succeed later as it is: a store is away, or there is too much to do. A call that was
+    /// answered otherwise must not be tried again.
     pub fn is_for_later(&self) -> bool {
         matches!(self.status, 408 | 429 | 503)
     }

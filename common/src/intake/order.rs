@@ -1,5 +1,5 @@
-//! Which of the calls that wait may begin: calls that concern one user or one item are carried out one after the other, in
-//! the order in which they came; others at the same time.
+//! Which of the calls that wait may begin: calls that concern one user or one item are carried out one after the other,
+//! in the order in which they came; others at the same time.
 //!
 //! An edit or a delete names an item, not its author, and may name it by another of its keys than the publish before it
 //! does. So it waits for all calls before it, and all calls after it wait for it.
@@ -232,7 +232,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done in whatever order: each call begins once, after all earlier calls that share a user with it.
+        /// Whatever is done in whatever order: each call begins once, after all earlier calls that share a user with
+        /// it.
         #[test]
         fn no_call_begins_before_an_earlier_one_of_its_users_is_done(
             calls in prop::collection::vec(prop::option::of(prop::collection::vec(0..4u8, 0..3)), 1..24),

@@ -1,5 +1,5 @@
-//! The calls of a process to a server that keeps something for it: how many of each kind there were, how they ended, and
-//! how long they took.
+//! The calls of a process to a server that keeps something for it: how many of each kind there were, how they ended,
+//! and how long they took.
 
 use std::time::Instant;
 

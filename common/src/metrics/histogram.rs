@@ -41,8 +41,8 @@ impl Histogram {
         Self::new(TIMES, 1e6)
     }
 
-    /// A histogram of times with seven bounds in place of twelve, for [`Histogram::took`]: each bound is a series of its
-    /// own, for each value of a label.
+    /// A histogram of times with seven bounds in place of twelve, for [`Histogram::took`]: each bound is a series of
+    /// its own, for each value of a label.
     pub fn of_times_of_many() -> Self {
         Self::new(FEW_TIMES, 1e6)
     }

@@ -63,8 +63,8 @@ impl<L: Labels, M: EncodeMetric + TypedMetric> EncodeMetric for Series<L, M> {
     }
 }
 
-/// Makes an enum the values of one label: `labels!(Lane, "lane": Posts "posts", Edges "edges")`. The enum must number its
-/// variants from 0, and the list must have all of them, in their order.
+/// Makes an enum the values of one label: `labels!(Lane, "lane": Posts "posts", Edges "edges")`. The enum must number
+/// its variants from 0, and the list must have all of them, in their order.
 #[macro_export]
 macro_rules! labels {
     ($name:ident, $label:literal: $($variant:ident $value:literal),+ $(,)?) => {

@@ -57,7 +57,8 @@ impl TextFields {
         Self::new(fields.split('\n').map(CompactString::from).collect()).ok()
     }
 
-    /// The words of an item with this body, at most [`WORDS_MAX`]. A field that is not there, or is no string, has none.
+    /// The words of an item with this body, at most [`WORDS_MAX`]. A field that is not there, or is no string, has
+    /// none.
     pub fn words_of(&self, body: &Body) -> Vec<Word> {
         let mut all: Vec<Word> = vec![];
         for field in &self.0 {

@@ -7,8 +7,8 @@
 //!
 //! A *mark* is a number made of a word, of an author or of a kind. An index knows marks and nothing else, and what it
 //! finds is only a candidate: two words may have one mark, an item may have changed since, and characters that are
-//! somewhere need not be joined. [`ItemQuery::takes`] decides by the item itself, so an edit or a delete is in effect at
-//! once, and both homes answer alike.
+//! somewhere need not be joined. [`ItemQuery::takes`] decides by the item itself, so an edit or a delete is in effect
+//! at once, and both homes answer alike.
 
 mod fields;
 mod words;

@@ -24,8 +24,8 @@ struct Told {
     settings: Vec<Shown>,
 }
 
-/// Prints what differs between these settings and those of the server at `url`, and what it takes for the server to have
-/// them. Gives the exit code. Changes nothing.
+/// Prints what differs between these settings and those of the server at `url`, and what it takes for the server to
+/// have them. Gives the exit code. Changes nothing.
 pub(crate) async fn compare(settings: Settings, url: String, key: Option<String>) -> anyhow::Result<ExitCode> {
     let client = Client::at(&url, key, &settings.secrets_dir())?;
     let answer = client.call(Method::GET, "/v1/settings", None).await?;

@@ -1,7 +1,7 @@
 //! Which settings a running process takes anew, and what differs between two sets of settings.
 //!
-//! [`SETTINGS`] is the only place that says it. The reload, `GET /v1/settings`, `feedgate check-config --against` and the
-//! table in `docs/operate.md` all follow it.
+//! [`SETTINGS`] is the only place that says it. The reload, `GET /v1/settings`, `feedgate check-config --against` and
+//! the table in `docs/operate.md` all follow it.
 
 use std::borrow::Cow;
 

@@ -135,8 +135,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Check the store of a stopped server on --data, a backup, or the PostgreSQL of a cluster, and change nothing. Ends
-    /// with 0 if it is sound, 1 if something is wrong, 2 if it could not be looked at
+    /// Check the store of a stopped server on --data, a backup, or the PostgreSQL of a cluster, and change nothing.
+    /// Ends with 0 if it is sound, 1 if something is wrong, 2 if it could not be looked at
     Doctor {
         /// A directory that `backup` has made, to be checked in place of --data
         #[arg(long, value_name = "DIR")]

@@ -1,5 +1,5 @@
-//! Carries out the commands. All but `serve`, `restore`, `doctor`, `secrets`, `api-key` and the two for the configuration are
-//! clients of the running server, as any backend is.
+//! Carries out the commands. All but `serve`, `restore`, `doctor`, `secrets`, `api-key` and the two for the
+//! configuration are clients of the running server, as any backend is.
 
 use std::io::Read;
 use std::process::ExitCode;

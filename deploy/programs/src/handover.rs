@@ -6,8 +6,9 @@
 //!          ─▶ nothing is accepted: the kernel keeps connections ─▶ sessions end ─▶ stores close ─▶ exec ─▶ accepts
 //! ```
 //!
-//! Invariants: nothing stops before the new program has read the settings. From then on there is always a program: if the
-//! new one cannot be executed, this one is executed again. The ports stay open throughout, so no connection is refused.
+//! Invariants: nothing stops before the new program has read the settings. From then on there is always a program: if
+//! the new one cannot be executed, this one is executed again. The ports stay open throughout, so no connection is
+//! refused.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;

@@ -61,8 +61,8 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// The health of the worker with this pulse on these stores. A loop of it may take `silence_max` to come round. What
-    /// it counts is in `registry`.
+    /// The health of the worker with this pulse on these stores. A loop of it may take `silence_max` to come round.
+    /// What it counts is in `registry`.
     pub(crate) fn new(stores: &Stores, pulse: Arc<Pulse>, silence_max: Duration, registry: Registry) -> Self {
         Self {
             archive: stores.archive.clone(),

@@ -6,8 +6,8 @@
 //!                                                                                         for STALE_MAX at most
 //! ```
 //!
-//! Invariants: only the host of the settings is asked, and no redirect is followed. Two fetches are at least PAUSE apart,
-//! however many tokens name unknown keys. Time and size of an answer are bounded.
+//! Invariants: only the host of the settings is asked, and no redirect is followed. Two fetches are at least PAUSE
+//! apart, however many tokens name unknown keys. Time and size of an answer are bounded.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -27,7 +27,8 @@ const INTERRUPTED: i32 = 130;
 /// How long a process that has failed may drain, so that its supervisor can start another one soon.
 const FAILED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a process that hands over may drain, during which nothing is accepted. What is cut short then is done again.
+/// How long a process that hands over may drain, during which nothing is accepted. What is cut short then is done
+/// again.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long tasks that are cut short may take to release the stores.

@@ -41,8 +41,8 @@ pub(crate) enum LogFormat {
 /// What the log of this process lets through, to be replaced while it runs.
 pub(crate) type Filter = reload::Handle<EnvFilter, Registry>;
 
-/// Begins the log: what the filter `what` lets through goes to stderr. Fails if that is no filter, or if this process has
-/// a log already.
+/// Begins the log: what the filter `what` lets through goes to stderr. Fails if that is no filter, or if this process
+/// has a log already.
 pub(crate) fn begin(what: &str, format: LogFormat) -> anyhow::Result<Filter> {
     let (filter, handle) = reload::Layer::new(filter(what)?);
     let filtered = Registry::default().with(filter);

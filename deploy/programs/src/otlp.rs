@@ -4,8 +4,8 @@
 //!   a span ends ─▶ queue, or left out if that is full ─▶ a batch a second, or as soon as one is whole ─▶ POST /v1/traces
 //! ```
 //!
-//! Invariants: who ends a span never waits. Memory is bounded: [`QUEUE`] spans and one batch. A collector that is away or
-//! slow costs spans and a line in the log now and then, and nothing else.
+//! Invariants: who ends a span never waits. Memory is bounded: [`QUEUE`] spans and one batch. A collector that is away
+//! or slow costs spans and a line in the log now and then, and nothing else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ const SAID_EVERY: Duration = Duration::from_secs(60);
 /// The most bytes that are read of an answer.
 const ANSWER_MAX: usize = 64 * 1024;
 
-/// Begins to trace the program, if the settings say so. Gives what sends the spans. Fails if the system has no certificates of
-/// authorities.
+/// Begins to trace the program, if the settings say so. Gives what sends the spans. Fails if the system has no
+/// certificates of authorities.
 pub(crate) fn begin(program: &'static str, settings: &Settings) -> anyhow::Result<Option<Sending>> {
     let Some(url) = settings.traces.url() else { return Ok(None) };
     let client = Client(Outbound::new(Reach::All, 1)?);

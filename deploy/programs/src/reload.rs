@@ -5,8 +5,8 @@
 //!                                               └ anything wrong ──▶ nothing changes, and the log says what is wrong
 //! ```
 //!
-//! Invariants: everything is read and checked before anything changes, and no change can fail. No session is closed. The
-//! log names settings and files of secrets, and shows no value.
+//! Invariants: everything is read and checked before anything changes, and no change can fail. No session is closed.
+//! The log names settings and files of secrets, and shows no value.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -111,8 +111,8 @@ pub(crate) fn reread(directory: &Path) -> anyhow::Result<Secrets> {
     Ok(Secrets { api_key: needed("api_key")?, token_key: needed("token_key")? })
 }
 
-/// The digest of each file whose name begins with one of `prefixes`, by the file's name: so it can be told which secrets
-/// have changed, and none is kept for that. Without prefixes the directory need not exist.
+/// The digest of each file whose name begins with one of `prefixes`, by the file's name: so it can be told which
+/// secrets have changed, and none is kept for that. Without prefixes the directory need not exist.
 pub(crate) fn digests(directory: &Path, prefixes: &[&str]) -> anyhow::Result<BTreeMap<String, [u8; 32]>> {
     let mut digests = BTreeMap::new();
     if prefixes.is_empty() {

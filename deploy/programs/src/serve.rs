@@ -266,8 +266,8 @@ async fn start_worker(
     Ok(Started { parts, stores, announced: None, gateway: None, held, banner })
 }
 
-/// The feeds. The Archive gives the named ones their numbers, the same to every node, and tells users of what happens by
-/// items that go to them.
+/// The feeds. The Archive gives the named ones their numbers, the same to every node, and tells users of what happens
+/// by items that go to them.
 async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds>> {
     let named = settings.interned_feeds(&*stores.archive, &NamedFeeds::default()).await?;
     let search = settings.search.text().map_err(|problem| anyhow!(problem))?;

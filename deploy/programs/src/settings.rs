@@ -205,8 +205,8 @@ impl Settings {
         2 * self.timeline.sweep_every + Duration::from_secs(60)
     }
 
-    /// The named feeds, with the numbers that the Archive gives them. It is asked only if one of them is not among those
-    /// `known`. Fails if the Archive does, or if they are wrong.
+    /// The named feeds, with the numbers that the Archive gives them. It is asked only if one of them is not among
+    /// those `known`. Fails if the Archive does, or if they are wrong.
     pub(crate) async fn interned_feeds(&self, archive: &dyn Archive, known: &NamedFeeds) -> anyhow::Result<NamedFeeds> {
         let ids: Option<Vec<FeedId>> = self.feeds.keys().map(|name| known.by_name(name)).collect();
         let ids = match ids {

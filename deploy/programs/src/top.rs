@@ -4,8 +4,8 @@
 //!   GET /metrics of each process ──▶ Numbers ──▶ picture of (Numbers before, Numbers now) ──▶ stdout
 //! ```
 //!
-//! A picture shows what has happened since the numbers before it. On a terminal it replaces the last one; elsewhere each
-//! stands below the other, with an empty line between. A process that does not answer is named, and asked again.
+//! A picture shows what has happened since the numbers before it. On a terminal it replaces the last one; elsewhere
+//! each stands below the other, with an empty line between. A process that does not answer is named, and asked again.
 
 mod numbers;
 mod picture;
@@ -25,8 +25,8 @@ use numbers::Numbers;
 /// Clears the screen of a terminal, and goes to its first line.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// Runs until Ctrl-C, or until it has printed as many pictures as it was asked for. Fails if a process does not answer at
-/// the beginning, or if it answers something else than numbers.
+/// Runs until Ctrl-C, or until it has printed as many pictures as it was asked for. Fails if a process does not answer
+/// at the beginning, or if it answers something else than numbers.
 pub(crate) async fn run(args: cli::Top) -> anyhow::Result<()> {
     let first = Client::find(args.server)?;
     let others: Result<Vec<_>, _> = args.also.iter().map(|url| first.elsewhere(url)).collect();

@@ -78,8 +78,8 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// Calls of `url`, each answered `within` that time; at most `idle` connections are kept. Fails if the system has no
-    /// certificates of authorities.
+    /// Calls of `url`, each answered `within` that time; at most `idle` connections are kept. Fails if the system has
+    /// no certificates of authorities.
     pub(crate) fn new(url: Uri, keys: Vec<Key>, reach: Reach, within: Duration, idle: usize) -> anyhow::Result<Self> {
         Ok(Self { url, keys: ArcSwap::from_pointee(keys), within, outbound: Outbound::new(reach, idle)? })
     }

@@ -1,5 +1,5 @@
-//! The list that a device shows, kept from pages and changes. It never has a hole: only the loaded stretch is shown, and
-//! a missing change is an error. `feed.js` explains the rules.
+//! The list that a device shows, kept from pages and changes. It never has a hole: only the loaded stretch is shown,
+//! and a missing change is an error. `feed.js` explains the rules.
 
 mod stored;
 mod wire;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A handler states its need by the first extractor it takes. For a backend it is [`ReadKey`], [`PublishKey`] or
-//! [`AdminKey`]. For a reader, or a backend that may read, it is [`Caller`], and then [`Caller::may_read`]; for a reader
-//! who has seen something, or a backend that may publish, it is [`ReaderOrPublisher`], and then the same. So
+//! [`AdminKey`]. For a reader, or a backend that may read, it is [`Caller`], and then [`Caller::may_read`]; for a
+//! reader who has seen something, or a backend that may publish, it is [`ReaderOrPublisher`], and then the same. So
 //! credentials are checked before anything else of the request is. They are never part of a problem or a log line;
 //! nothing here can print them. On a port that offers [`Surface::Readers`] no caller is a backend.
 //!
@@ -194,8 +194,8 @@ impl Caller {
         Ok(self)
     }
 
-    /// Waits for room for `bytes`, the most that an answer takes in memory that goes on. Holds nothing if it fails or is
-    /// dropped.
+    /// Waits for room for `bytes`, the most that an answer takes in memory that goes on. Holds nothing if it fails or
+    /// is dropped.
     pub(crate) async fn hold(&self, bytes: usize) -> Result<Reservation, Problem> {
         Ok(self.share.reserve(bytes).await?)
     }

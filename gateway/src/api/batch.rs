@@ -67,8 +67,8 @@ pub(super) fn pointer(nth: usize) -> String {
 }
 
 /// Reads `{"ops":[…]}` with `read`, which gets each operation and the pointer to it; carries out all in one commit, and
-/// makes the result of each that was written or refused with `answer`. If the future is dropped, the commit may still be
-/// made.
+/// makes the result of each that was written or refused with `answer`. If the future is dropped, the commit may still
+/// be made.
 pub(super) async fn carry_out<T, R: Serialize>(
     writer: &Writer,
     payload: Payload<BYTES_MAX>,

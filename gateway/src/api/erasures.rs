@@ -42,9 +42,9 @@ impl FromStr for ErasureId {
     }
 }
 
-/// Answers `POST /v1/users/{user}/erase`: accepts that all that is known of the user is removed, refuses the tokens that
-/// were issued before now, and ends the sessions that have shown them. That is durable before the answer; workers carry
-/// it out. While one is under way, it is the answer.
+/// Answers `POST /v1/users/{user}/erase`: accepts that all that is known of the user is removed, refuses the tokens
+/// that were issued before now, and ends the sessions that have shown them. That is durable before the answer; workers
+/// carry it out. While one is under way, it is the answer.
 pub(super) async fn erase(
     _: AdminKey,
     State(archive): State<Arc<dyn Archive>>,

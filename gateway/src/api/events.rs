@@ -8,8 +8,8 @@
 //!                                    └─▶ id: <id of the event>   data: <the event>
 //! ```
 //!
-//! Invariants: a stream holds a position and one piece of events, never a queue; between two events that it sends, none is
-//! left out; it ends when the server drains, and when the log was cut off beyond its position.
+//! Invariants: a stream holds a position and one piece of events, never a queue; between two events that it sends, none
+//! is left out; it ends when the server drains, and when the log was cut off beyond its position.
 
 use std::convert::Infallible;
 use std::sync::Arc;

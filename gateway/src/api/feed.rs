@@ -19,8 +19,8 @@ use crate::node::Reads;
 use crate::protocol::page_json::{self, PageJson};
 
 /// Answers `GET /v1/users/{user}/feed`. The position is read before the page, so a client may subscribe from it: it
-/// gets changes that it has already seen rather than miss one. The viewer is the user whose feed it is, unless a backend
-/// names another one.
+/// gets changes that it has already seen rather than miss one. The viewer is the user whose feed it is, unless a
+/// backend names another one.
 pub(super) async fn page(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,

@@ -22,8 +22,8 @@ pub fn import_lines(bytes: &[u8]) {
 /// The Unix time in ms at which [`bodies`] are read.
 const NOW: i64 = 1_800_000_000_000;
 
-/// The body of a request. The first byte names the route, and the others are JSON. An item that is accepted has its body
-/// with every byte as it was sent; an error says what was wrong, and repeats no more than the request.
+/// The body of a request. The first byte names the route, and the others are JSON. An item that is accepted has its
+/// body with every byte as it was sent; an error says what was wrong, and repeats no more than the request.
 pub fn bodies(bytes: &[u8]) {
     let Some((route, json)) = bytes.split_first() else { return };
     let Ok(raw) = serde_json::from_slice::<&RawValue>(json) else { return };

@@ -55,8 +55,8 @@ pub(super) async fn page(
     list(caller, (archive, &feeds), (&user, viewer), |author| ItemsOf::Outbox(author, feed), &params).await
 }
 
-/// Answers `GET /v1/users/{user}/sent` with a page of what the user has addressed to readers by name, in whatever feed of
-/// theirs it is. A reader's token opens the reader's own.
+/// Answers `GET /v1/users/{user}/sent` with a page of what the user has addressed to readers by name, in whatever feed
+/// of theirs it is. A reader's token opens the reader's own.
 pub(super) async fn sent(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,

@@ -29,8 +29,8 @@ const KNOWN: [&str; 4] = ["name", "avatar", "attrs", "private"];
 /// How many requests one commit accepts of a user who is not private any more.
 const LET_IN: usize = 500;
 
-/// The most bytes of a request: each character of the name and of the avatar may be escaped as twelve, and there is room
-/// for spaces around the attributes.
+/// The most bytes of a request: each character of the name and of the avatar may be escaped as twelve, and there is
+/// room for spaces around the attributes.
 const BODY_MAX: usize = 12 * NAME_MAX + 6 * AVATAR_MAX_BYTES + 2 * ATTRS_MAX_BYTES;
 
 /// The most bytes of an answer, in which each byte of a name may be escaped as six.
@@ -108,8 +108,8 @@ async fn let_in(archive: &dyn Archive, writer: &Writer, (number, author): (UserN
     }
 }
 
-/// Answers `DELETE /v1/users/{user}`: nothing is said of the user any more. Everything else of the user stays. To remove
-/// what is not there succeeds.
+/// Answers `DELETE /v1/users/{user}`: nothing is said of the user any more. Everything else of the user stays. To
+/// remove what is not there succeeds.
 pub(super) async fn remove(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,

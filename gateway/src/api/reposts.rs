@@ -1,5 +1,5 @@
-//! The list of those who have reposted an item, as the viewer may see their reposts. The number of all of them stands in
-//! the counts of the item.
+//! The list of those who have reposted an item, as the viewer may see their reposts. The number of all of them stands
+//! in the counts of the item.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +67,8 @@ pub(super) async fn list(
     Ok(permit.answer(&List { reposts, next: next.map(text), people }))
 }
 
-/// The next lines, each with the number of its author, and below which id the list goes on: `None` if all was looked at.
+/// The next lines, each with the number of its author, and below which id the list goes on: `None` if all was looked
+/// at.
 async fn page(
     archive: &dyn Archive,
     original: ItemId,

@@ -40,8 +40,8 @@ pub(super) async fn read(
     Ok(permit.answer(&SightJson::from(reads.pages.sight(key).await?)))
 }
 
-/// Answers `PUT /v1/users/{user}/seen` with `{feed?, position}`. What is seen only moves forward: a position that is not
-/// beyond the one before changes nothing, and gets the same answer.
+/// Answers `PUT /v1/users/{user}/seen` with `{feed?, position}`. What is seen only moves forward: a position that is
+/// not beyond the one before changes nothing, and gets the same answer.
 pub(super) async fn see(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,

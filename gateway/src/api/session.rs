@@ -1,5 +1,5 @@
-//! Sessions where WebSocket is blocked: an answer that goes on for as long as the session carries what a device is sent,
-//! and the device sends each of its own messages by a request of its own.
+//! Sessions where WebSocket is blocked: an answer that goes on for as long as the session carries what a device is
+//! sent, and the device sends each of its own messages by a request of its own.
 //!
 //! ```text
 //!   POST /connection/http_stream   commands in the body     ──▶ 200 and replies and pushes, until the session ends
@@ -84,8 +84,8 @@ struct Listener {
     data: Option<Box<RawValue>>,
 }
 
-/// Answers `GET /connection/uni_sse` with the changes of one feed as events, or with what happens around one item. The token
-/// stands in the header, or in `cf_connect`; a client that comes again goes on from `Last-Event-ID`.
+/// Answers `GET /connection/uni_sse` with the changes of one feed as events, or with what happens around one item. The
+/// token stands in the header, or in `cf_connect`; a client that comes again goes on from `Last-Event-ID`.
 pub(super) async fn uni_sse(
     query: Query,
     State(access): State<Arc<Access>>,

@@ -1,7 +1,8 @@
 //! The span of a request that may write, and what its writes have to know of it.
 //!
 //! Reads have none: a trace is for the way of a change. Nor have requests on a port for readers, and of callers who are
-//! refused: nobody without a key makes spans. What a caller says in `traceparent` counts only if it says it once and rightly.
+//! refused: nobody without a key makes spans. What a caller says in `traceparent` counts only if it says it once and
+//! rightly.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, Method, StatusCode};

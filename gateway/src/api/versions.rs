@@ -1,4 +1,5 @@
-//! The bodies that an item had before it was edited, for backends alone: what moderators look at, and no reader is shown.
+//! The bodies that an item had before it was edited, for backends alone: what moderators look at, and no reader is
+//! shown.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The id of a session whose device sends by requests of their own: a credential, since it opens that session's mailbox.
+//! The id of a session whose device sends by requests of their own: a credential, since it opens that session's
+//! mailbox.
 //!
 //! It holds a random number of 128 bits and a signature over it and the node's name. So any node can tell a forged one
 //! without asking the node that holds the session.
@@ -22,7 +23,8 @@ impl Keys {
         self.session_id("", 0) == other.session_id("", 0)
     }
 
-    /// The random number of a session of `node`; `None` if the id was not made for that node with our key, or an earlier one.
+    /// The random number of a session of `node`; `None` if the id was not made for that node with our key, or an
+    /// earlier one.
     pub(crate) fn session_number(&self, node: &str, id: &str) -> Option<u128> {
         let number = u128::from_str_radix(id.get(..32)?, 16).ok()?;
         let mut keys = iter::once(&self.encoding).chain(&self.earlier);

@@ -40,8 +40,8 @@ impl Verifier {
         })
     }
 
-    /// From now on accepts also the tokens of the keys in `set`, in place of those of an earlier set. `None`: there is a
-    /// set, but its keys are not known. Sessions that are open go on.
+    /// From now on accepts also the tokens of the keys in `set`, in place of those of an earlier set. `None`: there is
+    /// a set, but its keys are not known. Sessions that are open go on.
     pub fn publish(&self, set: Option<&KeySet>) {
         self.keys.rcu(|keys| Keys::clone(keys).with_published(set));
     }
@@ -51,8 +51,8 @@ impl Verifier {
         self.keys.rcu(|before| keys.clone().after(before));
     }
 
-    /// Waits until a token was refused since the last call because no key of the set has its `kid`. Cancel safe; for one
-    /// caller at a time.
+    /// Waits until a token was refused since the last call because no key of the set has its `kid`. Cancel safe; for
+    /// one caller at a time.
     pub async fn unknown_key(&self) {
         self.unknown.notified().await;
     }

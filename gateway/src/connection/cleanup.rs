@@ -38,8 +38,8 @@ pub(crate) async fn clean_up(
     if let (Some(who), None) = (&who, &answering) {
         local.pool.leave(who.user.no, slot.connection);
     }
-    // A command in flight is run to its end, because a claim that it makes has to be released. A claim that waits for the
-    // session pool is given up after a while: if it came later, it would replace a newer connection of the device.
+    // A command in flight is run to its end, because a claim that it makes has to be released. A claim that waits for
+    // the session pool is given up after a while: if it came later, it would replace a newer connection of the device.
     if let Some(mut answering) = answering {
         let answered = match timeout(LAST_COMMAND, &mut answering).await {
             Ok(answered) => answered,

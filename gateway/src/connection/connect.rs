@@ -64,8 +64,8 @@ pub(crate) async fn connect(shared: Arc<Shared>, slot: Arc<Slot>, asked: Box<Con
         }
     };
     who.claimed(claimed.token);
-    // A claim that was slow may have replaced a connection that the device made after it had left this one. If its goodbye
-    // came before the answer to the claim, the connection reads it now.
+    // A claim that was slow may have replaced a connection that the device made after it had left this one. If its
+    // goodbye came before the answer to the claim, the connection reads it now.
     yield_now().await;
     let why = if slot.ends() { Closing::Displaced } else { Closing::Replaced };
     shared.local.pool.end_older(&who, why);
@@ -75,8 +75,8 @@ pub(crate) async fn connect(shared: Arc<Shared>, slot: Arc<Slot>, asked: Box<Con
     Ok(Then::Connected(who, claims.expires_at))
 }
 
-/// Gives the answer of a call, or `None` if the peer of `slot` has left before the answer came. The call is dropped then,
-/// and may or may not have taken effect. This is seen at the next poll: [`Slot::leave`] wakes nobody.
+/// Gives the answer of a call, or `None` if the peer of `slot` has left before the answer came. The call is dropped
+/// then, and may or may not have taken effect. This is seen at the next poll: [`Slot::leave`] wakes nobody.
 async fn unless_left<T>(slot: &Slot, call: impl Future<Output = T>) -> Option<T> {
     let mut call = pin!(call);
     std::future::poll_fn(|context| {

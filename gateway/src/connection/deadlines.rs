@@ -47,7 +47,8 @@ impl Deadlines {
         connect.min(ping).min(pong).min(slow).min(expiry).min(reread).min(goodbye)
     }
 
-    /// Whether a deadline has come that holds whatever the peer has sent: one besides those for `connect` and for a pong.
+    /// Whether a deadline has come that holds whatever the peer has sent: one besides those for `connect` and for a
+    /// pong.
     pub(crate) fn are_due(&self, now: u64) -> bool {
         now >= self.slow.min(self.expiry).min(self.reread) || self.is_ping_due(now)
     }
@@ -57,9 +58,9 @@ impl Deadlines {
         now >= self.ping && now < self.pong
     }
 
-    /// The code to close with if the peer has not sent in time what it must send: a `connect`, unless `is_connecting`, or a
-    /// pong. If that is noticed as late as [`STOOD_STILL_MS`], the peer gets the time anew: what it was to answer may have
-    /// left only now.
+    /// The code to close with if the peer has not sent in time what it must send: a `connect`, unless `is_connecting`,
+    /// or a pong. If that is noticed as late as [`STOOD_STILL_MS`], the peer gets the time anew: what it was to answer
+    /// may have left only now.
     pub(crate) fn overdue(&mut self, now: u64, is_connecting: bool, settings: &Settings) -> Option<Close> {
         let connect = (!is_connecting).then_some((&mut self.connect, settings.connect_within_secs, Close::Stale));
         let pong = (&mut self.pong, settings.pong_within_secs, Close::NoPong);

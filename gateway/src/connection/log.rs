@@ -1,7 +1,7 @@
 //! The log lines about devices that come and go.
 //!
-//! Invariants: a session keeps nothing for its lines, since all that they say is known for other reasons. A line that the
-//! filter leaves out costs no lock. An end that is in the course of things is told at `debug`: a hundred thousand
+//! Invariants: a session keeps nothing for its lines, since all that they say is known for other reasons. A line that
+//! the filter leaves out costs no lock. An end that is in the course of things is told at `debug`: a hundred thousand
 //! devices come and go all the time, and `/metrics` counts them.
 
 use feedgate_common::metrics::Labels;

@@ -14,9 +14,9 @@
 //! - Commands are carried out one after another, in the order they came; pongs and pushes do not wait for them.
 //! - Everything here is bounded: commands waiting, one answer and one reading in flight, however many channels, unsent
 //!   bytes up to `write_buffer_max_bytes` plus one reply and three slices: what was being read when a subscribe came,
-//!   what that begins with, and news of items that are watched (I18). All of them are counted in the user's share of the
-//!   node's [budget](crate::limits::budget), and while that is full no command is carried out whose reply might have to
-//!   wait.
+//!   what that begins with, and news of items that are watched (I18). All of them are counted in the user's share of
+//!   the node's [budget](crate::limits::budget), and while that is full no command is carried out whose reply might
+//!   have to wait.
 //! - Deadlines are looked at before anything is sent: no frame is sent after the token and its grace.
 //! - A peer is closed for want of a `connect` or a pong only after everything that has come from it was read.
 //! - When a connection ends, its seat is left, its positions are saved and its claim is released. If the task is
@@ -294,8 +294,8 @@ impl Connection {
         Ok(true)
     }
 
-    /// The code to close with if the peer has not sent in time what it must send. Call after everything that has come was
-    /// read: a process that stood still for a while finds in its sockets what came in time.
+    /// The code to close with if the peer has not sent in time what it must send. Call after everything that has come
+    /// was read: a process that stood still for a while finds in its sockets what came in time.
     fn overdue(&mut self) -> Option<Close> {
         let (now, is_connecting) = (self.shared.uptime.elapsed_ms(), self.is_connecting());
         self.deadlines.overdue(now, is_connecting, &self.shared.settings.now())

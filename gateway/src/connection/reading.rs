@@ -1,8 +1,8 @@
 //! Carries out what a subscription asks of the log: the read, the items that the log refers to, and the bytes to send.
 //!
 //! Bounds: in this node as many reads run at once, by WebSocket and by HTTP, as there are
-//! [permits](crate::node::Reads::permit); the rest wait. They hold as many bytes as the [`budget`] has room for, of which a
-//! subscription takes one slice and one change.
+//! [permits](crate::node::Reads::permit); the rest wait. They hold as many bytes as the [`budget`] has room for, of
+//! which a subscription takes one slice and one change.
 
 use std::sync::Arc;
 

@@ -133,8 +133,8 @@ struct Begins<'a> {
     own: Vec<&'a str>,
 }
 
-/// Begins to watch an item that the user sees, and says where it stands. May be dropped at any time; then the device does
-/// not watch.
+/// Begins to watch an item that the user sees, and says where it stands. May be dropped at any time; then the device
+/// does not watch.
 pub(super) async fn watch(shared: Arc<Shared>, who: Arc<Identity>, slot: Arc<Slot>, item: ItemId) -> Outcome {
     let me = who.user.no;
     let watch = shared.watches.join(item, me, &slot);

@@ -63,8 +63,8 @@ pub(crate) const CARD_MAX: usize = 64 + 4 * NAME_MAX + AVATAR_MAX_BYTES + 64;
 // than iOS takes. Only the last of them may exceed the cut, with its original.
 const _: () = assert!(REPLY_BYTES + 2 * ITEM_MAX + 2 * 101 * CARD_MAX <= 1024 * 1024);
 
-/// As [`most`], for an answer that also shows the originals of its items, and the authors of both. Originals are fetched
-/// when the items are in hand, into the room that these were fetched in.
+/// As [`most`], for an answer that also shows the originals of its items, and the authors of both. Originals are
+/// fetched when the items are in hand, into the room that these were fetched in.
 pub(crate) fn most_with_people(items: usize, cut: usize) -> usize {
     most(items, cut) + ITEM_MAX + items.saturating_mul(2 * CARD_MAX)
 }

@@ -182,7 +182,8 @@ impl Link {
         Poll::Pending
     }
 
-    /// Ready once [`try_read`](Self::try_read) has something to give. What TLS pulls from the socket for it counts as read.
+    /// Ready once [`try_read`](Self::try_read) has something to give. What TLS pulls from the socket for it counts as
+    /// read.
     pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.poll_readable(cx, &mut self.reads_left, &mut self.reads)
     }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Invariants:
-//! - TLS that reads pulls no more from the socket while plaintext waits to be taken, so rustls holds one record at most.
+//! - TLS that reads pulls no more from the socket while plaintext waits to be taken, so rustls holds one record at
+//!   most.
 //! - TLS that writes has at most [`WAITS`] bytes which the socket has not taken; the rest stays with the caller, who
 //!   counts it.
 

@@ -1,5 +1,5 @@
-//! Bytes: connections as they arrive, the addresses they count for, and what carries a session: a WebSocket, or an endless
-//! answer.
+//! Bytes: connections as they arrive, the addresses they count for, and what carries a session: a WebSocket, or an
+//! endless answer.
 //!
 //! Nothing here knows what a message says or who a user is.
 

@@ -21,8 +21,8 @@ impl Refusals {
         Self { what, causes: Mutex::default() }
     }
 
-    /// Logs that `client` was refused just now, unless too many lines of this cause were written. `why` must hold nothing
-    /// that the client has sent: no token, no header.
+    /// Logs that `client` was refused just now, unless too many lines of this cause were written. `why` must hold
+    /// nothing that the client has sent: no token, no header.
     pub(crate) fn log(&self, client: Client, why: &'static str) {
         if let Some(suppressed) = self.admit(why) {
             tracing::info!(%client, why, suppressed, "{} was refused", self.what);

@@ -50,8 +50,8 @@ pub(crate) struct Ghosts(Mutex<FxHashMap<UserNo, Instant>>);
 
 impl Ghosts {
     /// Notes that a claim, a release or a revocation of this user's session has no answer: it may have been carried
-    /// out, or may still be. Also notes that a node could not be told to close a session of this user. A new user is not
-    /// noted if there are [`NOTED_MAX`] already.
+    /// out, or may still be. Also notes that a node could not be told to close a session of this user. A new user is
+    /// not noted if there are [`NOTED_MAX`] already.
     pub(crate) fn note(&self, user: UserNo) {
         let mut noted = self.0.lock();
         if noted.len() < NOTED_MAX || noted.contains_key(&user) {

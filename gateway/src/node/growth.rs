@@ -1,5 +1,5 @@
-//! Keeps how inboxes grew lately, as the doorbell told it or as this node did it, so that a session that is nearly up to
-//! date needs no read of the store.
+//! Keeps how inboxes grew lately, as the doorbell told it or as this node did it, so that a session that is nearly up
+//! to date needs no read of the store.
 //!
 //! ```text
 //!   growth ──▶ kept: inbox → head, and its last changes ──▶ wake ──▶ a live session one step behind: read from here
@@ -9,8 +9,8 @@
 //! This is only an optimisation: without it every device gets the same changes, some of them later.
 //!
 //! Invariants:
-//! - What is kept here is also in the log, because nobody is told before the append has committed: dense sequence ids of
-//!   one epoch that end at the head that was told.
+//! - What is kept here is also in the log, because nobody is told before the append has committed: dense sequence ids
+//!   of one epoch that end at the head that was told.
 //! - Growth is kept here before the session is woken.
 //! - A look at the log that is to find lost wakes is never answered from here. Nor is a catch-up: nothing is told of an
 //!   inbox that has no session here, so what is kept may be old.

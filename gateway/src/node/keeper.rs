@@ -8,9 +8,9 @@
 //!   a gap in what the node hears ──▶ confirm all within seconds ([`background`](crate::node::background))
 //! ```
 //!
-//! A session that the pool does not confirm has been replaced or ended: it is closed with 4500, after which the device stays
-//! away. But the claim of an older connection may have been carried out late, long after its node gave it up. Then the
-//! session of now is closed with 3011, and the device connects again.
+//! A session that the pool does not confirm has been replaced or ended: it is closed with 4500, after which the device
+//! stays away. But the claim of an older connection may have been carried out late, long after its node gave it up.
+//! Then the session of now is closed with 3011, and the device connects again.
 
 use std::time::Duration;
 

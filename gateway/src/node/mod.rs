@@ -171,7 +171,8 @@ impl Reads {
     }
 
     /// The reader has seen the feed up to `at`, as the connection `of` a node has said, or a request by HTTP. Tells the
-    /// reader's other devices, if that is more than before. May be dropped at any time; then it may be done and not told.
+    /// reader's other devices, if that is more than before. May be dropped at any time; then it may be done and not
+    /// told.
     pub(crate) async fn see(&self, key: InboxKey, at: Position, of: Option<(&str, u64)>) -> error::Result<Saw> {
         let saw = self.pages.see(key, at).await?;
         if matches!(saw, Saw::More(_)) {

@@ -1,5 +1,5 @@
-//! What the rest of the node can tell a connection: that it is behind, and in which feed; that more was seen; or that it
-//! is to close.
+//! What the rest of the node can tell a connection: that it is behind, and in which feed; that more was seen; or that
+//! it is to close.
 //!
 //! Invariants:
 //! - A connection is woken by growth of the feeds that it listens to, and by a look at all feeds. It listens before its

@@ -47,9 +47,9 @@ impl Touches {
         }
     }
 
-    /// Tells the store of all that wait, some per call. An inbox waits until the store knows: if a call fails, or if the
-    /// future is dropped, the others wait on. An inbox that is noted again while the store is being told of it counts as
-    /// told; the moments between the two do not matter beside a lifetime of days.
+    /// Tells the store of all that wait, some per call. An inbox waits until the store knows: if a call fails, or if
+    /// the future is dropped, the others wait on. An inbox that is noted again while the store is being told of it
+    /// counts as told; the moments between the two do not matter beside a lifetime of days.
     async fn tell(&self, feeds: &Feeds) -> Result<()> {
         let waiting: Vec<InboxKey> = self.0.lock().iter().copied().collect();
         for chunk in waiting.chunks(CHUNK) {

@@ -1,11 +1,11 @@
 //! What a device may send, with its arguments checked: the same for every [format](super::Format).
 //!
-//! A message that is no command at all breaks the protocol ([`Malformed`]: close 3501). A command whose contents make no
-//! sense is answered with a precise [`Refusal`]. A command that waits for its turn holds a token of at most [`TOKEN_MAX`]
-//! bytes and else next to nothing, however large the message was (I18).
+//! A message that is no command at all breaks the protocol ([`Malformed`]: close 3501). A command whose contents make
+//! no sense is answered with a precise [`Refusal`]. A command that waits for its turn holds a token of at most
+//! [`TOKEN_MAX`] bytes and else next to nothing, however large the message was (I18).
 //!
-//! A channel is the name of a feed, and stands for the inbox that the token's user has in that feed; or it is `item:` and
-//! an id, and stands for what is around that item.
+//! A channel is the name of a feed, and stands for the inbox that the token's user has in that feed; or it is `item:`
+//! and an id, and stands for what is around that item.
 
 use feedgate_common::{DeviceId, DisplayKey, FeedId, ItemId, Position};
 

@@ -105,8 +105,8 @@ impl Format {
         }
     }
 
-    /// Appends the push of notify mode, which says that the log's last position is `head`, and how much is unread if the
-    /// device wants to know it.
+    /// Appends the push of notify mode, which says that the log's last position is `head`, and how much is unread if
+    /// the device wants to know it.
     pub(crate) fn behind(self, out: &mut Vec<u8>, label: Label<'_>, head: Position, unread: Option<usize>) {
         match unread {
             None => self.push(out, label, head, br#"{"op":"behind"}"#),

@@ -1,10 +1,11 @@
 //! How pushes say which channel they are of: by its name, or by a number that takes fewer bytes.
 //!
 //! A device offers numbers with bit 1 of a subscribe's `flag`. The reply then has the number as `id`, and each push of
-//! that subscription has `id` in place of `channel`. The number follows from that of the feed, so nothing is kept for it.
+//! that subscription has `id` in place of `channel`. The number follows from that of the feed, so nothing is kept for
+//! it.
 //!
-//! Over Protobuf only clients that are known to find a channel by its number get one: the SDK of JavaScript (5.8.0) offers
-//! numbers, reads them there as objects, compares these by identity, and drops every push.
+//! Over Protobuf only clients that are known to find a channel by its number get one: the SDK of JavaScript (5.8.0)
+//! offers numbers, reads them there as objects, compares these by identity, and drops every push.
 
 use std::num::NonZeroU32;
 

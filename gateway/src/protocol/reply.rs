@@ -1,8 +1,8 @@
 //! The replies to a device's commands, the same in every [format](super::Format).
 //!
 //! Each struct that is written as it stands is a message of `client.proto`: serde writes its fields by their names as
-//! JSON, prost by their tags as Protobuf. A result is always there, even if it is empty, because some SDKs look into it;
-//! and no field that an SDK looks at is ever empty or zero, because Protobuf leaves such fields out.
+//! JSON, prost by their tags as Protobuf. A result is always there, even if it is empty, because some SDKs look into
+//! it; and no field that an SDK looks at is ever empty or zero, because Protobuf leaves such fields out.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -20,8 +20,8 @@ use crate::limits::budget::Reservation;
 #[derive(Debug)]
 pub(crate) enum Reply {
     Connect(Connected),
-    /// How a subscription began; what was seen and is unread, if the device wants to know it; and the number that stands
-    /// for the channel in pushes.
+    /// How a subscription began; what was seen and is unread, if the device wants to know it; and the number that
+    /// stands for the channel in pushes.
     Subscribe(Opened, Option<Sight>, Option<NonZeroU32>),
     /// How a subscription to an item began.
     Watch(Standing),

@@ -44,7 +44,8 @@ impl Door {
         let pool = &self.ports.node.local.pool;
         let full = |_| self.later("this node holds as many connections as it may");
         let slot = pool.arrive().map_err(full)?;
-        // This is looked at only after the slot was taken: a slot that was taken before the drain began is closed by it.
+        // This is looked at only after the slot was taken: a slot that was taken before the drain began is closed by
+        // it.
         if self.ports.stopping.is_cancelled() {
             pool.depart(&slot);
             return Err(self.later("this node is going away"));

@@ -107,8 +107,8 @@ impl Ports {
         self.node.replace_settings(settings);
     }
 
-    /// Serves one more port, which offers `surface`, by TLS if there is one, until `shutdown` resolves; then drains all of them. Dropping the
-    /// future closes the port, without a drain.
+    /// Serves one more port, which offers `surface`, by TLS if there is one, until `shutdown` resolves; then drains all
+    /// of them. Dropping the future closes the port, without a drain.
     pub(crate) async fn serve(
         self: Arc<Self>,
         listener: TcpListener,

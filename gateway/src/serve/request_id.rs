@@ -1,7 +1,8 @@
-//! The id of a request: the caller's own from `X-Request-Id`, or a fresh one. The answer has it, and each log line that is
-//! written for the request.
+//! The id of a request: the caller's own from `X-Request-Id`, or a fresh one. The answer has it, and each log line that
+//! is written for the request.
 //!
-//! Invariant: an id is 1 to [`MAX`] visible ASCII characters, so it breaks no line of a log and looks like no other field.
+//! Invariant: an id is 1 to [`MAX`] visible ASCII characters, so it breaks no line of a log and looks like no other
+//! field.
 
 use hyper::header::{HeaderMap, HeaderValue};
 use tracing::Span;

@@ -22,8 +22,8 @@ impl LiveSettings {
         Arc::new(Self { now: ArcSwap::from_pointee(settings), silence })
     }
 
-    /// The settings that hold now. A reload may replace them between two calls, so a caller that needs two settings that
-    /// belong together takes both from one guard. A call takes a few nanoseconds and no lock.
+    /// The settings that hold now. A reload may replace them between two calls, so a caller that needs two settings
+    /// that belong together takes both from one guard. A call takes a few nanoseconds and no lock.
     pub(crate) fn now(&self) -> Guard<Arc<Settings>> {
         self.now.load()
     }

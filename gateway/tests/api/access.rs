@@ -101,8 +101,8 @@ async fn a_reader_opens_what_is_the_readers_own_and_writes_nothing() {
     server.close().await;
 }
 
-/// Whether any reader may GET this: items, of which each reader sees some and none of what they said before, also by search,
-/// and what is said of a user.
+/// Whether any reader may GET this: items, of which each reader sees some and none of what they said before, also by
+/// search, and what is said of a user.
 fn is_of_all(path: &str) -> bool {
     let items = path.starts_with("/v1/items") && !path.ends_with("/versions");
     items || path.starts_with("/v1/search/") || path == "/v1/users/ann"

@@ -1,5 +1,5 @@
-//! A user is erased: accepted at once, carried out by the worker, and told by a receipt. All that is known of one user is
-//! given as lines.
+//! A user is erased: accepted at once, carried out by the worker, and told by a receipt. All that is known of one user
+//! is given as lines.
 
 use serde_json::{Value, json};
 

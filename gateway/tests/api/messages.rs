@@ -1,4 +1,5 @@
-//! Calls that come as messages: they do what the requests do that they stand for, once, and are refused in the same words.
+//! Calls that come as messages: they do what the requests do that they stand for, once, and are refused in the same
+//! words.
 
 use feedgate_common::intake::Answer;
 use serde_json::{Value, json};

@@ -28,8 +28,8 @@ impl Clock {
     }
 }
 
-/// Lets the tasks of this runtime work, and the threads on which it reads stores. A call to a store may take two seconds of
-/// the clock. Without a rest, the clock would pass these before a thread of a busy machine had its turn.
+/// Lets the tasks of this runtime work, and the threads on which it reads stores. A call to a store may take two
+/// seconds of the clock. Without a rest, the clock would pass these before a thread of a busy machine had its turn.
 async fn settle() {
     for _ in 0..10 {
         for _ in 0..10 {

@@ -1,4 +1,5 @@
-//! Devices watch an item: they are told where it stands, then what happens around it, and no more once they may not see it.
+//! Devices watch an item: they are told where it stands, then what happens around it, and no more once they may not see
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! Many authors who post at the same time, each to a few followers who are away: what accepting and fan-out cost when no
-//! process waits for work.
+//! Many authors who post at the same time, each to a few followers who are away: what accepting and fan-out cost when
+//! no process waits for work.
 
 use std::path::Path;
 use std::time::Instant;

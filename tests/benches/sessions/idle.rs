@@ -16,8 +16,8 @@ use crate::world::{PING_INTERVAL, World};
 /// After a ping interval every session has been pinged once, by the slowest of timers.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Connects everyone. With a report, measures what they weigh, and reports it under names that end with the words beside
-/// the report.
+/// Connects everyone. With a report, measures what they weigh, and reports it under names that end with the words
+/// beside the report.
 pub(crate) async fn measure(
     world: &World,
     deliver: Deliver,

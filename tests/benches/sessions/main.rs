@@ -8,9 +8,10 @@
 //!   world ─▶ notify: memory, posts, bursts, latency ─▶ appends alone ─▶ items: the same ─▶ stalled readers
 //! ```
 //!
-//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes. With `--protobuf` it
-//! measures sessions and deliveries over Protobuf too. With `--tls` all devices connect by TLS, and the bare loop stays
-//! plain. With `--nginx` they connect by TLS to nginx, which is then part of what is measured. With `--pull` it measures something else: a post that all readers pull, compared with a post that is pushed.
+//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes. With `--protobuf`
+//! it measures sessions and deliveries over Protobuf too. With `--tls` all devices connect by TLS, and the bare loop
+//! stays plain. With `--nginx` they connect by TLS to nginx, which is then part of what is measured. With `--pull` it
+//! measures something else: a post that all readers pull, compared with a post that is pushed.
 //!
 //! Absolute times do not carry to another machine. What counts is the ratio to the bare loop of the
 //! same run: as many raw sockets on the same machine, the same bytes, the same receiving side. On

@@ -24,8 +24,8 @@ pub(crate) struct Options {
     /// Connects all devices by TLS; openssl makes the certificate
     #[arg(long)]
     pub(crate) tls: bool,
-    /// Connects all devices by TLS to nginx, which passes them on; its memory and its processor time are counted too. It
-    /// holds two sockets for each device, so 9,500 are the most
+    /// Connects all devices by TLS to nginx, which passes them on; its memory and its processor time are counted too.
+    /// It holds two sockets for each device, so 9,500 are the most
     #[arg(long, conflicts_with_all = ["tls", "protobuf"])]
     pub(crate) nginx: bool,
     /// The directory of the server to measure; else the release build, made first

@@ -1,12 +1,13 @@
-//! What a post costs whose readers all sleep: nobody is connected, and each has a device that a push service could wake.
+//! What a post costs whose readers all sleep: nobody is connected, and each has a device that a push service could
+//! wake.
 //!
 //! ```text
 //!   this thread: backend, neighbour's device ──▶ feedgate, the release binary (child)
 //!   receiver of the webhook ◀──notifications────┘
 //! ```
 //!
-//! Run it: `cargo bench -p feedgate-tests --bench sleepers [-- --sleepers 200000] [--json FILE]`. With 20,000 sleepers it
-//! takes a minute, with 200,000 three.
+//! Run it: `cargo bench -p feedgate-tests --bench sleepers [-- --sleepers 200000] [--json FILE]`. With 20,000 sleepers
+//! it takes a minute, with 200,000 three.
 //!
 //! One post goes to as many readers without a device, and another one to the sleepers, on one server: the ratio of the
 //! processor times is what a device costs. A third one goes to the sleepers while a neighbour posts every 25 ms, whose
@@ -93,8 +94,8 @@ async fn fill(backend: &Backend, count: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Posts once to `count` readers and waits until all is done: until every inbox has it, and until the receiver, if there
-/// is one, was told of all of them. Gives the processor time of the server for each reader, in microseconds.
+/// Posts once to `count` readers and waits until all is done: until every inbox has it, and until the receiver, if
+/// there is one, was told of all of them. Gives the processor time of the server for each reader, in microseconds.
 async fn post(
     server: &Server,
     author: &str,

@@ -92,7 +92,8 @@ impl Kind for NatsServer {
     }
 
     fn answers(port: u16, directory: &Path, pid: u32) -> bool {
-        // The server speaks first, once JetStream has recovered its streams. One of a cluster opens its second port after that.
+        // The server speaks first, once JetStream has recovered its streams. One of a cluster opens its second port
+        // after that.
         let mut greeting = String::new();
         connect(port).and_then(|stream| BufReader::new(stream).read_line(&mut greeting)).is_ok()
             && greeting.contains(&format!(r#""server_name":"{pid}""#))
@@ -143,8 +144,8 @@ impl Postgres {
         self.copy("template1", name)
     }
 
-    /// Makes a database `name` with all that is in the database `of`, and answers its URL; one of that name is dropped first,
-    /// its clients cut off. The clients of `of` have five seconds to go away. Panics if one is left.
+    /// Makes a database `name` with all that is in the database `of`, and answers its URL; one of that name is dropped
+    /// first, its clients cut off. The clients of `of` have five seconds to go away. Panics if one is left.
     pub fn copy(&self, of: &str, name: &str) -> String {
         let drop = format!("drop database if exists {name} with (force)");
         self.psql("postgres", &[&drop, &format!("create database {name} template {of}")]);

@@ -1,4 +1,5 @@
-//! A worker begins where events are finished and does not ask for the progress, over a real PostgreSQL and a real Redis.
+//! A worker begins where events are finished and does not ask for the progress, over a real PostgreSQL and a real
+//! Redis.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 

@@ -4,7 +4,8 @@
 //!
 //! A page is two reads: the log with its head first, then the Archive for what lies at or below the floor and for which
 //! items live. Bodies come with the read that needs them, so what is shown is of the version that the item has then. It
-//! stands where the log or the outbox places it, so that cursors are right: the Archive may know of another rank already.
+//! stands where the log or the outbox places it, so that cursors are right: the Archive may know of another rank
+//! already.
 
 use feedgate_common::Op;
 use feedgate_common::feed::living;

@@ -13,13 +13,12 @@
 //!             devices                                             what is shown
 //! ```
 //!
-//! Between any two arrows anything else may happen, and any process may die. Every order of these steps is gone through,
-//! breadth first, and the properties are checked in every state (`visit`). If one breaks, the checker of [`stateright`]
-//! finds the steps to there. The decisions are those of the product:
-//! `marks::push_verdict`, `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `fanout::plan`,
-//! `Progress` and its cut, `rules::{shown, brought, is_for, is_past, is_news}`, `graph::effective_edge`,
-//! `change::route_of`, `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them
-//! is written out in `inbox`.
+//! Between any two arrows anything else may happen, and any process may die. Every order of these steps is gone
+//! through, breadth first, and the properties are checked in every state (`visit`). If one breaks, the checker of
+//! [`stateright`] finds the steps to there. The decisions are those of the product: `marks::push_verdict`,
+//! `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `fanout::plan`, `Progress` and its cut,
+//! `rules::{shown, brought, is_for, is_past, is_news}`, `graph::effective_edge`, `change::route_of`, `Entry`,
+//! `inboxes::floor_of_cut`, `feed::living`, `feed::first_log`. What the homes do around them is written out in `inbox`.
 //!
 //! # What passes
 //!
@@ -92,12 +91,12 @@
 //!
 //! An item that *moves* (S11) has two places, where it was posted and another one: an item of an odd number moves above
 //! all that were posted, an even one below them, and a second move brings it back. A move is a delete and an add, two
-//! records of one transaction that every door may bring in two steps. What *gives way* (S6) is deleted, and another item
-//! comes for the same readers; two devices read the inbox at different moments.
+//! records of one transaction that every door may bring in two steps. What *gives way* (S6) is deleted, and another
+//! item comes for the same readers; two devices read the inbox at different moments.
 //!
 //! An *own* edge (S10) is a follow that shows the whole past, as in `follow_the_past`, `pull_the_past`, `past_and_trim`
-//! and `past_of_two`: it is turned on and off, and brought, as any other edge. One rule asks whose edge it is, `is_for`:
-//! what is narrowed is for its author too. That is what `own` adds.
+//! and `past_of_two`: it is turned on and off, and brought, as any other edge. One rule asks whose edge it is,
+//! `is_for`: what is narrowed is for its author too. That is what `own` adds.
 //!
 //! # What fails
 //!

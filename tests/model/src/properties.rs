@@ -140,8 +140,8 @@ fn only_what_was_accepted(model: &Fanout, state: &State, log: usize, inbox: &Inb
 }
 
 /// A device at a position of its log shows all that lives up to there. But page one may know more than the log yet:
-/// what the log is going to forget, because the edge is another by now, need not be shown; nor what is about to move, which
-/// may stand above the floor by now and come with its move.
+/// what the log is going to forget, because the edge is another by now, need not be shown; nor what is about to move,
+/// which may stand above the floor by now and come with its move.
 fn nothing_is_missing(model: &Fanout, state: &State) -> bool {
     state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
         let log = slot % model.logs();
@@ -170,8 +170,8 @@ fn nothing_is_missing(model: &Fanout, state: &State) -> bool {
     })
 }
 
-/// A device shows what stands in its log above the floor at the place that the log gives it, so the changes of the log put
-/// it where they put it for all other devices.
+/// A device shows what stands in its log above the floor at the place that the log gives it, so the changes of the log
+/// put it where they put it for all other devices.
 fn each_item_stands_where_the_log_puts_it(model: &Fanout, state: &State) -> bool {
     state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
         let Some(inbox) = state.inbox(slot % model.logs()) else { return true };

@@ -1,5 +1,5 @@
-//! What makes states cheap: most steps change a small part of a state, so two states share what is the same in both, and
-//! what is shared is hashed once.
+//! What makes states cheap: most steps change a small part of a state, so two states share what is the same in both,
+//! and what is shared is hashed once.
 
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};

@@ -1,6 +1,6 @@
 //! Visits every state and counts. It goes through the same states as the checker of [`stateright`] and asks the same of
-//! each, in less time and memory, since it keeps no way to each state. If a state breaks a property, the checker finds the
-//! way there.
+//! each, in less time and memory, since it keeps no way to each state. If a state breaks a property, the checker finds
+//! the way there.
 
 use rustc_hash::FxHashSet;
 use stateright::Model;

@@ -173,8 +173,8 @@ fn may_move(model: &Fanout, state: &State, item: Item) -> bool {
     })
 }
 
-/// Another rank: a delete at the old place and, in the same transaction, an add at the new one, by the item's own way. An
-/// item that has moved goes back to where it was posted.
+/// Another rank: a delete at the old place and, in the same transaction, an add at the new one, by the item's own way.
+/// An item that has moved goes back to where it was posted.
 pub(crate) fn move_to_the_other_place(model: &Fanout, state: &mut State, item: Item) {
     state.spent.moves += 1;
     if item >= addressed_item(0) {

@@ -47,8 +47,8 @@ impl Report {
         self.text("command", &command(bench));
     }
 
-    /// Ends the report of `bench`, which began at `started` with this load average, with what was measured. Writes all of
-    /// it as JSON, if there is a file for it.
+    /// Ends the report of `bench`, which began at `started` with this load average, with what was measured. Writes all
+    /// of it as JSON, if there is a file for it.
     pub fn finish(
         mut self,
         bench: &str,

@@ -43,8 +43,8 @@ pub fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
 /// The arguments of `cargo build` that make the one process.
 pub(super) const PROGRAM: &[&str] = &["--package", "feedgate"];
 
-/// Runs a benchmark on this thread with the release binaries in `brought`, or else with those of the package `feedgate`,
-/// which are built first. `measure` gets the directory of the binaries.
+/// Runs a benchmark on this thread with the release binaries in `brought`, or else with those of the package
+/// `feedgate`, which are built first. `measure` gets the directory of the binaries.
 pub fn run(brought: Option<PathBuf>, measure: impl AsyncFnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
     run_with(PROGRAM, brought, measure)
 }

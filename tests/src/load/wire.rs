@@ -1,5 +1,5 @@
-//! How a device of a fleet writes and reads messages: as JSON or as Protobuf. Reads no further than it must: the load side
-//! shares the machine with what it measures.
+//! How a device of a fleet writes and reads messages: as JSON or as Protobuf. Reads no further than it must: the load
+//! side shares the machine with what it measures.
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;

@@ -193,8 +193,8 @@ impl Device {
 /// Walks over all pages, as one who scrolls does.
 ///
 /// # Panics
-/// If an item stands where it must not (I7), a page is short and not the last (I8), or what is ranked is not addressed to
-/// the reader, so that a `forget` would take it away (S11).
+/// If an item stands where it must not (I7), a page is short and not the last (I8), or what is ranked is not addressed
+/// to the reader, so that a `forget` would take it away (S11).
 pub async fn walk(server: &dyn Serves, inbox: Inbox, limit: usize) -> Vec<Shown> {
     let mut walked: Vec<Shown> = vec![];
     let mut before = None;

@@ -29,18 +29,18 @@
 //! - what is the reader's own.
 //!
 //! The author of an item is told of reactions to it, but not of its own ones, nor while a shield stands between the two
-//! that keeps what the other does from the author. Reactions to one item that are told are one line until the author has
-//! seen it; then the next one begins another line. A reaction that is taken back leaves a line that was not seen, and
-//! stays in one that was; given again, it is not told a second time while a line has it. A line that nobody is left in is
-//! gone. When an item is deleted, nobody can react to it any more, and its lines stay. To see is to see all notifications
-//! that there are: what a device has seen of less depends on what was delivered to it.
+//! that keeps what the other does from the author. Reactions to one item that are told are one line until the author
+//! has seen it; then the next one begins another line. A reaction that is taken back leaves a line that was not seen,
+//! and stays in one that was; given again, it is not told a second time while a line has it. A line that nobody is left
+//! in is gone. When an item is deleted, nobody can react to it any more, and its lines stay. To see is to see all
+//! notifications that there are: what a device has seen of less depends on what was delivered to it.
 //!
 //! The oracle has no route, no inbox and no number but the count of what was accepted. So it cannot be wrong in the way
 //! in which the product may be wrong.
 //!
-//! Three more places compute what a feed holds; CONTRIBUTING.md lists them. This one is independent on purpose: it is the
-//! only one that calls no rule of the product while the order of all writes is known. So a wrong rule of `feedgate_common`
-//! is found here, and the answer is one feed, not a range of feeds.
+//! Three more places compute what a feed holds; CONTRIBUTING.md lists them. This one is independent on purpose: it is
+//! the only one that calls no rule of the product while the order of all writes is known. So a wrong rule of
+//! `feedgate_common` is found here, and the answer is one feed, not a range of feeds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -331,8 +331,8 @@ impl Oracle {
         told.into_iter().map(line).collect()
     }
 
-    /// What a device shows that takes in the log of this feed, newest first: what the reader is [shown](Self::feed), and of
-    /// a ranking also what lives and is not shown to the reader now.
+    /// What a device shows that takes in the log of this feed, newest first: what the reader is [shown](Self::feed),
+    /// and of a ranking also what lives and is not shown to the reader now.
     pub fn logged(&self, inbox: Inbox) -> Vec<Shown> {
         self.looked_at(inbox, Look::Logged)
     }

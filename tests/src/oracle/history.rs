@@ -76,8 +76,8 @@ pub enum Op {
 }
 
 impl Op {
-    /// What another operation would have to be ordered with: items, pairs of users, authors, readers with a ranking, and
-    /// users with notifications. `None`: everything.
+    /// What another operation would have to be ordered with: items, pairs of users, authors, readers with a ranking,
+    /// and users with notifications. `None`: everything.
     ///
     /// Only where a follow brings everything from before it: else it is to be ordered with what is published.
     pub fn touches(&self) -> Option<Vec<(u64, u64)>> {

@@ -288,7 +288,8 @@ impl Node {
         Ok(page.items.iter().map(line).collect())
     }
 
-    /// What a device shows that takes in all that the log holds, told as the product tells it now: the items in no order.
+    /// What a device shows that takes in all that the log holds, told as the product tells it now: the items in no
+    /// order.
     ///
     /// # Errors
     /// The errors of the stores.

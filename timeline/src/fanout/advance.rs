@@ -6,18 +6,18 @@
 //!        └──────────── Overtaken ──────────────────────┼──────────── Stale ──────────────┘
 //! ```
 //!
-//! The order of the reads is the rule: no record after the edges, no counter after the edges. The step compares the progress
-//! behind which the records begin, whenever that was read. Followers that were kept have older counters, and the step says
-//! so.
+//! The order of the reads is the rule: no record after the edges, no counter after the edges. The step compares the
+//! progress behind which the records begin, whenever that was read. Followers that were kept have older counters, and
+//! the step says so.
 //!
-//! An author with few followers is advanced in all buckets by one round of the same reads. The first round need not read the
-//! progress: events are finished up to a record that every bucket has passed, so that is where each of them stands. The
-//! step compares it, as always. If the inboxes have lost something since, or another worker was faster, the step is refused
-//! and the next round reads the progress.
+//! An author with few followers is advanced in all buckets by one round of the same reads. The first round need not
+//! read the progress: events are finished up to a record that every bucket has passed, so that is where each of them
+//! stands. The step compares it, as always. If the inboxes have lost something since, or another worker was faster, the
+//! step is refused and the next round reads the progress.
 //!
-//! Records of route pull are passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a step
-//! of its own, whose recipients are the followers in its audience, and the author; of an author with many followers only
-//! these are read.
+//! Records of route pull are passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a
+//! step of its own, whose recipients are the followers in its audience, and the author; of an author with many
+//! followers only these are read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -123,8 +123,8 @@ impl FanOut {
         Ok(recipients)
     }
 
-    /// Moves every bucket on from where events are finished, as far as one step of each may go: one read, and one step of
-    /// all buckets.
+    /// Moves every bucket on from where events are finished, as far as one step of each may go: one read, and one step
+    /// of all buckets.
     ///
     /// The answer is [`Left::AnotherRound`] if that is not known or if a bucket stands elsewhere, which only a round of
     /// [`Self::advance_all`] can tell. Safe to repeat and to run twice at once. Cancelling loses nothing.
@@ -169,9 +169,9 @@ impl FanOut {
         self.step_all(author, progress, (least, outbox), (recipients, false)).await
     }
 
-    /// Takes a step of each bucket that has not reached the end of `outbox`, unless there are more followers than one round
-    /// takes. The buckets stand at `progress`, the records begin after `least`, and `recipients` are all followers; they may
-    /// have been [kept](Advance::kept).
+    /// Takes a step of each bucket that has not reached the end of `outbox`, unless there are more followers than one
+    /// round takes. The buckets stand at `progress`, the records begin after `least`, and `recipients` are all
+    /// followers; they may have been [kept](Advance::kept).
     async fn step_all(
         &self,
         author: UserNo,
@@ -234,8 +234,8 @@ impl FanOut {
         Ok(readers)
     }
 
-    /// Notes what these steps bring to readers who are away. This comes before the steps, because records of a step that
-    /// was taken are not read again after a crash.
+    /// Notes what these steps bring to readers who are away. This comes before the steps, because records of a step
+    /// that was taken are not read again after a crash.
     async fn note(&self, steps: impl Iterator<Item = &Advance>, live: OutboxSeq) -> Result<()> {
         match &self.noter {
             Some(noter) => noter.note_steps(steps, live).await,
@@ -243,8 +243,8 @@ impl FanOut {
         }
     }
 
-    /// Takes steps of different buckets. Gives for each what has grown by it, and the last record that it has passed; neither
-    /// if the inboxes refused the step, or if it failed.
+    /// Takes steps of different buckets. Gives for each what has grown by it, and the last record that it has passed;
+    /// neither if the inboxes refused the step, or if it failed.
     async fn take_all(&self, steps: Vec<Advance>) -> Vec<(Option<Growth>, Option<OutboxSeq>)> {
         let kept: Vec<_> =
             steps.iter().map(|step| (step.author, step.bucket, step.records.clone(), step.next.done)).collect();
@@ -271,8 +271,8 @@ fn hot(author: UserNo, outbox: &Outbox, records: &[Record]) -> Option<PullHead> 
     records.iter().any(pulled_loudly).then_some(PullHead { pull_seq: outbox.last_pull, author })
 }
 
-/// Whether anybody is told of these records. Records after `live` are history without news behind it. If the oldest one is
-/// among them, all are, and nobody is told.
+/// Whether anybody is told of these records. Records after `live` are history without news behind it. If the oldest one
+/// is among them, all are, and nobody is told.
 fn loud(records: &[Record], live: OutboxSeq) -> bool {
     records.first().is_some_and(|oldest| oldest.seq <= live)
 }

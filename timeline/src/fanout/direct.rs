@@ -30,14 +30,15 @@ struct Brought {
     /// The number up to which the inbox now has what is addressed.
     upto: DirectSeq,
     growth: Option<Growth>,
-    /// The number of [`News::noted`](feedgate_common::archive::News::noted), and whether items after it are told to nobody.
+    /// The number of [`News::noted`](feedgate_common::archive::News::noted), and whether items after it are told to
+    /// nobody.
     noted: Option<(DirectSeq, bool)>,
 }
 
 impl FanOut {
-    /// Brings items that are addressed to the reader to each of the reader's inboxes. Gives the event that is finished by
-    /// this, and where the logs end now. A log may have grown by this call, or by a read of one device just before it; in
-    /// both cases the other devices must be told.
+    /// Brings items that are addressed to the reader to each of the reader's inboxes. Gives the event that is finished
+    /// by this, and where the logs end now. A log may have grown by this call, or by a read of one device just before
+    /// it; in both cases the other devices must be told.
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Vec<Growth>)> {
@@ -100,8 +101,8 @@ impl FanOut {
         noter.note_direct(reader, upto, &try_join_all(news).await?).await
     }
 
-    /// Brings items that are addressed to the reader to one inbox. `stand` is the state in which the inbox was read; `None`
-    /// if there was no inbox.
+    /// Brings items that are addressed to the reader to one inbox. `stand` is the state in which the inbox was read;
+    /// `None` if there was no inbox.
     async fn take_direct_of(&self, key: InboxKey, mut stand: Option<Stand>) -> Result<Brought> {
         let InboxKey { reader, feed } = key;
         let (mut growth, mut noted) = (None, None);

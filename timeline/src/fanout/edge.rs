@@ -11,8 +11,8 @@
 //! build that begins later reads the edge as it is then. So the step asks after its snapshot whether an inbox is being
 //! built.
 //!
-//! All outstanding edges of a reader go together, [`EDGES_MAX`] at most. A step compares each edge by itself. An edge that
-//! is overtaken holds up no other: it stays outstanding, and the next step takes it.
+//! All outstanding edges of a reader go together, [`EDGES_MAX`] at most. A step compares each edge by itself. An edge
+//! that is overtaken holds up no other: it stays outstanding, and the next step takes it.
 //!
 //! Most readers have opened one feed. Each other feed costs such a reader only its key in a call.
 //!
@@ -54,9 +54,9 @@ struct Stepped {
 }
 
 impl FanOut {
-    /// Brings the outstanding edges of the reader, or the first of them if they are many, to each of the reader's inboxes.
-    /// Gives the events that are finished by this, at least one unless no edge is outstanding, and where the logs that
-    /// have grown end now.
+    /// Brings the outstanding edges of the reader, or the first of them if they are many, to each of the reader's
+    /// inboxes. Gives the events that are finished by this, at least one unless no edge is outstanding, and where the
+    /// logs that have grown end now.
     pub async fn step_edges(&self, reader: UserNo) -> Result<(Vec<Event>, Vec<Growth>)> {
         let authors = self.archive().edges_due(reader, EDGES_MAX).await?;
         self.bring(reader, authors.into_iter().map(Due::new).collect()).await
@@ -85,8 +85,8 @@ impl FanOut {
         Err(contended("a follow step"))
     }
 
-    /// Takes one step for each inbox that lacks any of these edges. Removes from `due` the edges that are too many for one
-    /// step. Gives all feeds that there are.
+    /// Takes one step for each inbox that lacks any of these edges. Removes from `due` the edges that are too many for
+    /// one step. Gives all feeds that there are.
     async fn round(&self, reader: UserNo, due: &mut Vec<Due>, grown: &mut Vec<Growth>) -> Result<Vec<FeedId>> {
         let mut left = self.known.all();
         left.retain(|feed| due.iter().any(|due| !due.served.contains(feed)));

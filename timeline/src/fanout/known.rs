@@ -1,8 +1,8 @@
 //! The feeds that this node knows of.
 //!
-//! Other feeds may get a name at any time. So a step reads the list of all feeds after its work on the feeds that it knows,
-//! and finishes its event only if the list has no other feed. A feed that gets its name later needs nothing of that step:
-//! its inbox is built later, and then it is built with everything.
+//! Other feeds may get a name at any time. So a step reads the list of all feeds after its work on the feeds that it
+//! knows, and finishes its event only if the list has no other feed. A feed that gets its name later needs nothing of
+//! that step: its inbox is built later, and then it is built with everything.
 
 use feedgate_common::FeedId;
 use parking_lot::Mutex;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariants: each step compares what it has read, so it may be repeated, cut off, or run by two workers at once. An
-//! event is answered as finished only when each inbox of its reader, or of its bucket, has taken it in, or will be built
-//! with it.
+//! event is answered as finished only when each inbox of its reader, or of its bucket, has taken it in, or will be
+//! built with it.
 //!
 //! The fourth door, pull, belongs to the reads of a gateway: [`Changes`](feedgate_common::feed::Changes).
 

@@ -1,4 +1,5 @@
-//! Which records one push step brings, and to which readers: the pure rule of [`FanOut::advance`](super::FanOut::advance).
+//! Which records one push step brings, and to which readers: the pure rule of
+//! [`FanOut::advance`](super::FanOut::advance).
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
@@ -20,8 +21,8 @@ impl Default for StepSize {
     }
 }
 
-/// How many records at the start of `ahead` reach no inbox and are skipped: those of route pull before the first that is
-/// pushed.
+/// How many records at the start of `ahead` reach no inbox and are skipped: those of route pull before the first that
+/// is pushed.
 pub(super) fn pulled(expected: Progress, ahead: &[Record]) -> usize {
     match expected.last {
         Some(_) => 0,

@@ -99,6 +99,7 @@ pub enum Answer {
 /// Carries calls to the receiver.
 #[async_trait]
 pub trait Courier: Send + Sync + 'static {
-    /// Makes one call. The answer begins within the timeout of the settings, and ends within as much again. If the future is dropped, the call may have happened.
+    /// Makes one call. The answer begins within the timeout of the settings, and ends within as much again. If the
+    /// future is dropped, the call may have happened.
     async fn call(&self, call: &Call) -> Answer;
 }

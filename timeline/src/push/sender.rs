@@ -1,7 +1,8 @@
 //! Takes notices that are due, finds what is left to tell, and calls the webhook, paced and a bounded number at a time.
 //!
 //! Invariants: a notice is settled after its call, so a crash between the two repeats the call under the same id. Any
-//! number of senders may share the stores. What cannot be settled is leased, and comes again when the lease has run out.
+//! number of senders may share the stores. What cannot be settled is leased, and comes again when the lease has run
+//! out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -220,8 +221,8 @@ fn in_vain(settings: &PushSettings, notice: &Notice, why: &str, asked: Option<Du
     Outcome::Later { due: after(now, wait.max(asked.unwrap_or_default().min(ASKED_MAX))) }
 }
 
-/// A part of a wait, 0 to a quarter, so that what failed together does not come again all at once. Notices whose numbers
-/// lie near each other share it, so that they may be told by one call again.
+/// A part of a wait, 0 to a quarter, so that what failed together does not come again all at once. Notices whose
+/// numbers lie near each other share it, so that they may be told by one call again.
 fn jitter(number: u64, failures: u32) -> f64 {
     let mixed = (number / 128).wrapping_add(u64::from(failures) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 40) as f64 / f64::from(1u32 << 24) / 4.0

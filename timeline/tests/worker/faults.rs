@@ -113,9 +113,9 @@ impl Jobs for Flaky {
     }
 }
 
-/// A queue that merges what is put while an equal job is in flight: here the job of the sweep, and one for a post that is
-/// accepted just before the job in flight is acknowledged. It gives no job before the sweep has put its own: so the sweep
-/// still finds the first post outstanding, and never finds the second one.
+/// A queue that merges what is put while an equal job is in flight: here the job of the sweep, and one for a post that
+/// is accepted just before the job in flight is acknowledged. It gives no job before the sweep has put its own: so the
+/// sweep still finds the first post outstanding, and never finds the second one.
 struct Merging {
     inner: Arc<dyn Jobs>,
     archive: Arc<dyn Archive>,

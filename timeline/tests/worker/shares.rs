@@ -157,7 +157,8 @@ async fn thousands_of_follows_do_not_make_a_post_wait() {
     assert!(post.is_some_and(|before| before < 10), "{post:?} of 1000 follows were before it");
 }
 
-/// Six hundred edges, some of which change again: three turns of one job, and a step for each that has anything to bring.
+/// Six hundred edges, some of which change again: three turns of one job, and a step for each that has anything to
+/// bring.
 #[tokio::test(flavor = "multi_thread")]
 async fn i15_the_edges_of_a_reader_are_one_job_and_come_together() {
     const AUTHORS: usize = 600;

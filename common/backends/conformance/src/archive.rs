@@ -80,8 +80,8 @@ pub trait Stores: Send + Sync {
     where
         Self: Sized;
 
-    /// Opens the Archive of that name, which is empty at first, laid out for 16 buckets. Its authors of class `auto` with
-    /// more than `pull_above` followers are pulled. To open it again after every handle was dropped is a restart.
+    /// Opens the Archive of that name, which is empty at first, laid out for 16 buckets. Its authors of class `auto`
+    /// with more than `pull_above` followers are pulled. To open it again after every handle was dropped is a restart.
     async fn open(&self, name: &str, pull_above: u64) -> Arc<dyn Archive>;
 
     /// Panics if the rows of a store that was opened disagree. A home that cannot tell leaves this as it is.

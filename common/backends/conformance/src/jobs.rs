@@ -1,5 +1,5 @@
-//! The tests that every implementation ("home") of [`Jobs`] must pass: jobs are delivered at least once, and merged while
-//! they wait.
+//! The tests that every implementation ("home") of [`Jobs`] must pass: jobs are delivered at least once, and merged
+//! while they wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub async fn jobs(open: impl AsyncFn(&str) -> Arc<dyn Jobs>) {
     a_long_queue_loses_and_repeats_nothing(open("long").await).await;
 }
 
-/// Runs the tests of a queue that outlives the processes which use it, so that others go on with what one has left. `open`
-/// opens it; to open it again after every handle was dropped is a restart.
+/// Runs the tests of a queue that outlives the processes which use it, so that others go on with what one has left.
+/// `open` opens it; to open it again after every handle was dropped is a restart.
 pub async fn lasting_jobs(open: impl AsyncFn() -> Arc<dyn Jobs>) {
     what_was_not_acknowledged_comes_again_after_a_restart(&open).await;
 }

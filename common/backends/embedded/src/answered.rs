@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The note is written in place and is not synced, so it costs microseconds. After a loss of power it may be some
-//! seconds old, never too new; a damage to what was answered in these seconds is not told from an unfinished write then.
+//! seconds old, never too new; a damage to what was answered in these seconds is not told from an unfinished write
+//! then.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

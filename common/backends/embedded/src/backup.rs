@@ -1,8 +1,8 @@
 //! A new data directory from a file of rows, which a running server has given ([`Transfer::copy`]).
 //!
-//! A restored store goes on in greater epochs than any that was given before or after the copy, and without an inbox. So
-//! each device is told to load its feed again, also one that was ahead of the copy. The log for other programs starts
-//! anew for the same reason: each of them is told that its place is gone.
+//! A restored store goes on in greater epochs than any that was given before or after the copy, and without an inbox.
+//! So each device is told to load its feed again, also one that was ahead of the copy. The log for other programs
+//! starts anew for the same reason: each of them is told that its place is gone.
 //!
 //! [`Transfer::copy`]: feedgate_common::archive::Transfer::copy
 
@@ -25,8 +25,8 @@ use crate::{archive, disk, rows};
 ///
 /// # Errors
 /// The file is refused as [`check`] refuses it. `Corrupt` if the rows are of a format of the Archive that this version
-/// does not read. `Unavailable` if another process uses `dir`, or if `dir` cannot be written. After an error `dir` holds
-/// a part of the stores and is of no use.
+/// does not read. `Unavailable` if another process uses `dir`, or if `dir` cannot be written. After an error `dir`
+/// holds a part of the stores and is of no use.
 pub fn restore(dir: &Path, file: impl Read, now: Millis) -> Result<Rows> {
     let lock = home::lock(dir)?;
     disk::write_whole(dir, UNFINISHED, |_| Ok(())).map_err(|error| unwritten(dir, error))?;

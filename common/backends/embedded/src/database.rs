@@ -17,8 +17,8 @@
 //! A store that has failed says why. It is opened again once that can help, else the process ends (the file `writer.rs`
 //! tells how). Until then reads go on from the last view.
 //!
-//! Before a store is opened, its journals are read, because fjall drops what comes after a damage without a word. A store
-//! that has lost what was answered is refused (the files `journal.rs` and `answered.rs`).
+//! Before a store is opened, its journals are read, because fjall drops what comes after a damage without a word. A
+//! store that has lost what was answered is refused (the files `journal.rs` and `answered.rs`).
 //!
 //! A limit: opening drops what a crash left incomplete at the journal's end. But if a loss of power wrote the end of an
 //! operation that was not synced, and not its middle, fjall takes that for damage and opening answers `Corrupt`. That

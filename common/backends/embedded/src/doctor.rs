@@ -8,7 +8,8 @@
 //! Opening a store writes into its directory, so what is opened is a copy. Tables are never changed once they are
 //! written; they are linked, and only journals and small files are copied.
 //!
-//! A check walks through tables by their keys and keeps nothing of them, so a store of any size takes the memory of one.
+//! A check walks through tables by their keys and keeps nothing of them, so a store of any size takes the memory of
+//! one.
 
 mod checks;
 mod direct;
@@ -31,8 +32,8 @@ use crate::{Embedded, Opening, answered, archive};
 /// disk, so that tables can be linked, and removed in the end. Blocks for as long as it takes to read the Archive.
 ///
 /// # Errors
-/// `Unavailable` if `dir` is no data directory, if a process uses it, or if the disk does not answer. What is wrong with
-/// the store is no error but a finding.
+/// `Unavailable` if `dir` is no data directory, if a process uses it, or if the disk does not answer. What is wrong
+/// with the store is no error but a finding.
 pub fn check(dir: &Path, scratch: &Path) -> Result<Report> {
     let unusable = |what: &Path, error: io::Error| {
         StoreError::unavailable(format_args!("{} cannot be used: {error}", what.display())).with_source(error)
@@ -80,9 +81,9 @@ pub struct Copied<'a> {
     _scratch: Scratch<'a>,
 }
 
-/// Opens a copy of all stores of the data directory `dir`, made in `scratch` as [`check`] makes one of the Archive; inboxes
-/// are copied byte by byte. `buckets` is what the server was started with. Blocks, for as long as it takes to copy and to
-/// open them.
+/// Opens a copy of all stores of the data directory `dir`, made in `scratch` as [`check`] makes one of the Archive;
+/// inboxes are copied byte by byte. `buckets` is what the server was started with. Blocks, for as long as it takes to
+/// copy and to open them.
 ///
 /// # Errors
 /// `Unavailable` if a process uses `dir` or the disk does not answer; `Corrupt` if the stores are damaged.

@@ -1,8 +1,8 @@
 //! Finds how far the journals of the store are whole.
 //!
 //! fjall ends the replay of a journal at the first entry that it cannot decode, without a word, even if sound batches
-//! follow. A single bit that flips on the disk can so take away what was answered as durable. Therefore the journals are
-//! read here before fjall opens them. This file knows the bytes of fjall's batches (format 3), and nothing of their
+//! follow. A single bit that flips on the disk can so take away what was answered as durable. Therefore the journals
+//! are read here before fjall opens them. This file knows the bytes of fjall's batches (format 3), and nothing of their
 //! meaning:
 //!
 //! ```text

@@ -9,8 +9,8 @@
 //! Numbers are little-endian; a sum covers the kind, the length and the bytes of its block. Rows are copied as they are
 //! stored, in the order of their keys, tree by tree.
 //!
-//! Invariants: a copy is the store at one moment, the moment at which it was asked for. One block is in memory at a time.
-//! A copy without its end, or with a damaged block, is never taken for a whole one.
+//! Invariants: a copy is the store at one moment, the moment at which it was asked for. One block is in memory at a
+//! time. A copy without its end, or with a damaged block, is never taken for a whole one.
 
 use std::io::{ErrorKind, Read};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -56,8 +56,8 @@ impl Rows {
     }
 }
 
-/// The store as it is now, as pieces of a file of rows. It holds the view until it is dropped or has ended. It ends with
-/// an error if the store fails meanwhile, since a store is not opened again while somebody holds a view of it.
+/// The store as it is now, as pieces of a file of rows. It holds the view until it is dropped or has ended. It ends
+/// with an error if the store fails meanwhile, since a store is not opened again while somebody holds a view of it.
 pub(crate) fn copy(db: Arc<Database>) -> BoxStream<'static, Result<Vec<u8>>> {
     let view = match db.view() {
         Ok(view) => view,

@@ -1,5 +1,5 @@
-//! What a start warns of. The test has a program of its own: a place in the code whose first visitor is the thread of another
-//! test may stay silent for this one.
+//! What a start warns of. The test has a program of its own: a place in the code whose first visitor is the thread of
+//! another test may stay silent for this one.
 
 #![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
 

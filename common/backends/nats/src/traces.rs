@@ -4,8 +4,8 @@
 //!   a gateway accepts ─▶ feed.traces: a line for each change ─▶ every process that traces notes it
 //! ```
 //!
-//! A message is sent over the connection that the jobs go over, and before them, so a worker hears of a change before it
-//! gets the work. It may be lost like any wake; then spans are.
+//! A message is sent over the connection that the jobs go over, and before them, so a worker hears of a change before
+//! it gets the work. It may be lost like any wake; then spans are.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ impl Teller for ByNats {
     }
 }
 
-/// From now on this process tells others of the changes that it notes, and notes those that others tell of. Needs a tokio
-/// runtime. Fails if NATS takes no subscription.
+/// From now on this process tells others of the changes that it notes, and notes those that others tell of. Needs a
+/// tokio runtime. Fails if NATS takes no subscription.
 pub async fn share_traces(bus: &Bus) -> Result<()> {
     let heard = bus.client().subscribe(SUBJECT).await.map_err(failed)?;
     trace::tell_by(Arc::new(ByNats(bus.clone())));

@@ -1,4 +1,5 @@
-//! What the doors besides push cost: news of readers who are woken at once, follows of one author, posts that are pulled.
+//! What the doors besides push cost: news of readers who are woken at once, follows of one author, posts that are
+//! pulled.
 //!
 //! ```text
 //!   cargo bench -p feedgate-postgres --bench doors --profile dev

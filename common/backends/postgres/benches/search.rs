@@ -1,7 +1,8 @@
-//! What search costs in both homes: a publish with and without it, the disk, and queries of words that are common and rare.
+//! What search costs in both homes: a publish with and without it, the disk, and queries of words that are common and
+//! rare.
 //!
-//! `cargo bench -p feedgate-postgres --bench search` (`-- ITEMS` for another number of items than 10,000 and 100,000). Each
-//! query is one look for a page of 20, through the index and the items. Prints plain lines; nothing can fail.
+//! `cargo bench -p feedgate-postgres --bench search` (`-- ITEMS` for another number of items than 10,000 and 100,000).
+//! Each query is one look for a page of 20, through the index and the items. Prints plain lines; nothing can fail.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark: what fails says where")]
 
@@ -132,8 +133,8 @@ async fn fill(archive: &Arc<dyn Archive>, size: usize, of: Option<&TextFields>) 
     start.elapsed().as_secs_f64() / size as f64
 }
 
-/// Writes them. Calls that name new authors at once may be in the way of each other: one that is refused for that is made
-/// again.
+/// Writes them. Calls that name new authors at once may be in the way of each other: one that is refused for that is
+/// made again.
 async fn write(archive: &dyn Archive, writes: Vec<Write>, now: i64) {
     loop {
         match archive.write(writes.clone(), now).await {

@@ -1,5 +1,5 @@
-//! What other programs are to be told: stored in the transaction of each write, read and forgotten by the one relay that
-//! holds the lease.
+//! What other programs are to be told: stored in the transaction of each write, read and forgotten by the one relay
+//! that holds the lease.
 
 use std::time::Duration;
 

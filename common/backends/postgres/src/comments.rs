@@ -1,15 +1,15 @@
-//! Comments: a change locks the row that the comments of its item have in common, loads what it names, decides in memory,
-//! and stores what has changed by one statement.
+//! Comments: a change locks the row that the comments of its item have in common, loads what it names, decides in
+//! memory, and stores what has changed by one statement.
 //!
 //! ```text
 //!   BEGIN ─▶ lock talks, by id ─▶ comments and keys that are named ─▶ feedgate_common::around::CommentRows ─▶ store
 //!         ─▶ what they tell users, if they tell any (see `write`) ─▶ COMMIT
 //! ```
 //!
-//! - Comments on one item wait for each other, so their places are in the order of commits: who reads towards the newest
-//!   misses none. Comments on different items do not wait. No row of the item itself is locked.
-//! - A comment that races with the delete of its item counts as before the delete, and nobody sees it after. Its rows go
-//!   with those of the reactions to the item, long after no such race can be under way any more.
+//! - Comments on one item wait for each other, so their places are in the order of commits: who reads towards the
+//!   newest misses none. Comments on different items do not wait. No row of the item itself is locked.
+//! - A comment that races with the delete of its item counts as before the delete, and nobody sees it after. Its rows
+//!   go with those of the reactions to the item, long after no such race can be under way any more.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -78,9 +78,9 @@ UPDATE talks t SET count = n.count, last_at = n.last_at, last_id = n.last_id
 FROM unnest($15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[]) AS n(item, count, last_at, last_id)
 WHERE t.item = n.item";
 
-/// Whether the viewer `$viewer` sees the comment `c` that stands, as [`feedgate_common::around::shows_comment`] says. `e` is
-/// the viewer's edge to its author. 12 is the bits of a block by either side. If `$some`, the viewer sees only the comments
-/// of mutual friends, and what is from or for the author of the item `$1`.
+/// Whether the viewer `$viewer` sees the comment `c` that stands, as [`feedgate_common::around::shows_comment`] says.
+/// `e` is the viewer's edge to its author. 12 is the bits of a block by either side. If `$some`, the viewer sees only
+/// the comments of mutual friends, and what is from or for the author of the item `$1`.
 macro_rules! seen {
     ($viewer:literal, $some:literal) => {
         concat!(
@@ -112,8 +112,8 @@ macro_rules! edge {
     };
 }
 
-/// A page: the comments that stand and that the viewer sees, as [`feedgate_common::around::stands`] and `seen` say, and the
-/// last row that may be looked at, if there are so many.
+/// A page: the comments that stand and that the viewer sees, as [`feedgate_common::around::stands`] and `seen` say, and
+/// the last row that may be looked at, if there are so many.
 macro_rules! page {
     ($beyond:literal, $within:literal, $order:literal) => {
         concat!(

@@ -25,8 +25,8 @@ const ALL_OPEN: &str = r#"SELECT id, "user", accepted_at, state FROM erasures WH
 
 const MOVE: &str = "UPDATE erasures SET state = $3, open = $4 WHERE id = $1 AND state = $2";
 
-/// A walk: the rows that are looked at, of which each says where it stands and whether it is of the user, and the last of
-/// them, if there are so many.
+/// A walk: the rows that are looked at, of which each says where it stands and whether it is of the user, and the last
+/// of them, if there are so many.
 macro_rules! walk {
     ($rows:literal, $order:literal, $found:literal) => {
         concat!(
@@ -79,8 +79,8 @@ const COMMENTS: &str = walk!(
      CASE WHEN EXISTS (SELECT FROM items i WHERE i.id = l.a AND i.body IS NOT NULL) THEN lives END AS lives"
 );
 
-/// One row for each item that the user may have reacted to: the index leads with the item and the user, so that each item
-/// costs two looks at it, however many others have reacted.
+/// One row for each item that the user may have reacted to: the index leads with the item and the user, so that each
+/// item costs two looks at it, however many others have reacted.
 const REACTIONS: &str = "
 WITH RECURSIVE looked (a, n) AS (
     (SELECT item, 1 FROM reactions WHERE item >= $2 ORDER BY item LIMIT 1)
@@ -192,8 +192,8 @@ SELECT greatest(
 
 type Row = (i64, i32, Millis, String);
 
-/// A row of a walk: its key, whether it lives (`None`: it is not there for anybody), and whether it is only the last that
-/// was looked at.
+/// A row of a walk: its key, whether it lives (`None`: it is not there for anybody), and whether it is only the last
+/// that was looked at.
 type Line = (i64, i64, i64, Option<String>, Option<i64>, Option<bool>, bool);
 
 fn erasure((id, user, accepted_at, state): Row) -> sqlx::Result<Erasure> {
@@ -201,12 +201,12 @@ fn erasure((id, user, accepted_at, state): Row) -> sqlx::Result<Erasure> {
     Ok(Erasure { id: rows::count_of(id)?, user: rows::user_of(user)?, accepted_at, state })
 }
 
-/// Accepts the erasure of a user, or answers that which is under way. After an error the connection is closed, which ends
-/// the transaction.
+/// Accepts the erasure of a user, or answers that which is under way. After an error the connection is closed, which
+/// ends the transaction.
 pub(crate) async fn begin(connection: &mut PgConnection, user: UserNo, now: Millis) -> sqlx::Result<Erasure> {
     sqlx::query("BEGIN").execute(&mut *connection).await?;
-    // What was issued in the same millisecond is refused too. It locks the counter of revocations, so of two calls for one
-    // user the second finds the row of the first.
+    // What was issued in the same millisecond is refused too. It locks the counter of revocations, so of two calls for
+    // one user the second finds the row of the first.
     revocations::revoke(connection, user, now.saturating_add(1)).await?;
     let begin =
         sqlx::query_as(BEGIN).bind(rows::user(user)).bind(now).bind(State::default().text().as_str().to_owned());
@@ -433,8 +433,8 @@ pub(crate) async fn rest(connection: &mut PgConnection, user: UserNo) -> sqlx::R
     Ok(Removed { person, devices, notices, seen, addressed, listed, listing, keys, ..Removed::default() })
 }
 
-/// Removes what has no write of its own. Answers whether there may be more. After an error the connection is closed, which
-/// ends the transaction.
+/// Removes what has no write of its own. Answers whether there may be more. After an error the connection is closed,
+/// which ends the transaction.
 pub(crate) async fn forget(connection: &mut PgConnection, user: UserNo, limit: usize) -> sqlx::Result<bool> {
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     sqlx::query(LOCK).bind(rows::user(user)).execute(&mut *connection).await?;

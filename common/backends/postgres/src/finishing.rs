@@ -1,7 +1,7 @@
 //! Calls that finish events at the same time share statements.
 //!
-//! Invariant: a call is answered with what stays outstanding of its own events. If a statement fails, each of the calls is
-//! told so, and may finish its events again.
+//! Invariant: a call is answered with what stays outstanding of its own events. If a statement fails, each of the calls
+//! is told so, and may finish its events again.
 
 use std::sync::Arc;
 

@@ -21,9 +21,9 @@
 //!
 //! # Where to begin
 //!
-//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`PostgresArchive`] and the module `write`: it locks
-//! and loads the rows of a write, asks [`feedgate_common::accept`] for the decision, and stores the result. In a cluster
-//! the inboxes lie elsewhere: see [`feedgate_redis`](../feedgate_redis/index.html).
+//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`PostgresArchive`] and the module `write`: it
+//! locks and loads the rows of a write, asks [`feedgate_common::accept`] for the decision, and stores the result. In a
+//! cluster the inboxes lie elsewhere: see [`feedgate_redis`](../feedgate_redis/index.html).
 
 mod announcements;
 mod audiences;
@@ -133,8 +133,8 @@ impl PostgresArchive {
     /// the Archive is dropped.
     ///
     /// # Errors
-    /// `Misconfigured`, with what is wrong and what would be right: the URL, the version, the password, the database, or
-    /// settings under which what is accepted could be lost. `Unavailable` if the server does not answer.
+    /// `Misconfigured`, with what is wrong and what would be right: the URL, the version, the password, the database,
+    /// or settings under which what is accepted could be lost. `Unavailable` if the server does not answer.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
         Self::connect_with(url, &StoreTls::default(), options).await
     }

@@ -39,8 +39,8 @@ WHERE author = $1 AND route = 0 AND body IS NOT NULL AND (foreign_id IS NULL OR 
   AND (rank, id) < ($2, $3)
 ORDER BY rank DESC, id DESC LIMIT $4";
 
-/// Stores whether the items of authors stand in their own feeds. After an error the connection is closed, which ends the
-/// transaction.
+/// Stores whether the items of authors stand in their own feeds. After an error the connection is closed, which ends
+/// the transaction.
 pub(crate) async fn set(connection: &mut PgConnection, on: bool) -> sqlx::Result<()> {
     let stored: Option<bool> = sqlx::query_scalar(IS_ON).fetch_optional(&mut *connection).await?;
     if stored.unwrap_or(false) == on {

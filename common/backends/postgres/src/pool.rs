@@ -181,8 +181,8 @@ impl Pool {
         if let Err(error @ StoreError::Down(_)) = taken {
             return Err(error);
         }
-        // There is room, or it cannot be found out in this way: this user may make no temporary tables, or the connection
-        // was lost. If the next write is refused for want of room, it says so again.
+        // There is room, or it cannot be found out in this way: this user may make no temporary tables, or the
+        // connection was lost. If the next write is refused for want of room, it says so again.
         self.full.store(false, Ordering::Relaxed);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Reactions: those that wait at the same time are one transaction.
 //!
-//! A hot item gets thousands of likes a second. If each were a transaction of its own, each would wait for the disk, and all
-//! of them for the rows that they count in. If the author is told of them, they would also wait for the one row that guards
-//! what is addressed to a user, and keep all connections of this process. So a few groups share the work.
+//! A hot item gets thousands of likes a second. If each were a transaction of its own, each would wait for the disk,
+//! and all of them for the rows that they count in. If the author is told of them, they would also wait for the one row
+//! that guards what is addressed to a user, and keep all connections of this process. So a few groups share the work.
 //!
 //! ```text
 //!   nobody is told    one statement that gives, or takes back
@@ -10,8 +10,8 @@
 //!                           ─▶ what all of them tell ─▶ COMMIT
 //! ```
 //!
-//! Invariants: calls are carried out in the order in which they came; a call is in one transaction as a whole. If a group
-//! fails, all its calls do, and nothing of them is written.
+//! Invariants: calls are carried out in the order in which they came; a call is in one transaction as a whole. If a
+//! group fails, all its calls do, and nothing of them is written.
 
 use std::sync::Arc;
 

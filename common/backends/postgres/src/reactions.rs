@@ -5,8 +5,8 @@
 //!                                           └ was so before: no counter is touched
 //! ```
 //!
-//! Calls that come at the same time share the statement, and if users are told of reactions, it is a part of a transaction:
-//! [`crate::reacting`].
+//! Calls that come at the same time share the statement, and if users are told of reactions, it is a part of a
+//! transaction: [`crate::reacting`].
 //!
 //! No row of the item itself is locked, so a hot item has no row for which all wait. A reaction that races with the
 //! delete of its item counts as before the delete, and nobody sees it after. The sweep removes the rows of a deleted
@@ -41,8 +41,8 @@ const REST_MS: i64 = 60_000;
 /// The most reactions to deleted items, and the most comments on them, that one sweep removes.
 const SWEEP_MAX: i64 = 512;
 
-/// Gives reactions. Answers the place in the call of each whose item lives, whether the item takes its kind, and whether
-/// it was not there before; and the author of the item. Rows are locked in the order of their keys.
+/// Gives reactions. Answers the place in the call of each whose item lives, whether the item takes its kind, and
+/// whether it was not there before; and the author of the item. Rows are locked in the order of their keys.
 const REACT: &str = "
 WITH asked AS MATERIALIZED (
     SELECT a.*, i.author FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::bigint[]) WITH ORDINALITY
@@ -104,8 +104,8 @@ WHERE p.item = ANY($1) GROUP BY p.item HAVING sum(p.count) > 0
 ORDER BY 1, 2";
 
 /// Whose reactions `$viewer` sees where only those of mutual friends are seen, as
-/// [`feedgate_common::around::shows_reaction`] says, but for those of the author of an item: `near` are the viewer and its
-/// friends, `blocked` those in a block with it. 12 is the bits of a block by either side.
+/// [`feedgate_common::around::shows_reaction`] says, but for those of the author of an item: `near` are the viewer and
+/// its friends, `blocked` those in a block with it. 12 is the bits of a block by either side.
 macro_rules! circle {
     ($viewer:literal) => {
         concat!(
@@ -127,8 +127,8 @@ macro_rules! circle {
     };
 }
 
-/// Counts and own of reactions by kind, as [`AROUND`] gives them, of those whose reactions the viewer sees. Of its own items
-/// it sees all but those of users in a block with it: these are few, so they are counted and taken off.
+/// Counts and own of reactions by kind, as [`AROUND`] gives them, of those whose reactions the viewer sees. Of its own
+/// items it sees all but those of users in a block with it: these are few, so they are counted and taken off.
 const AROUND_OF_SOME: &str = concat!(
     "WITH asked AS MATERIALIZED (
     SELECT id AS item, author FROM items WHERE id = ANY($1) AND body IS NOT NULL
@@ -199,7 +199,8 @@ const REACTED_ITEM: &str = "
 SELECT c.item FROM reaction_counts c JOIN items i ON i.id = c.item AND i.body IS NOT NULL
 WHERE c.item >= $1 AND c.count > 0 ORDER BY c.item LIMIT 1";
 
-/// Removes reactions to items that were deleted until then, and comments on them. Answers how many of those that were more.
+/// Removes reactions to items that were deleted until then, and comments on them. Answers how many of those that were
+/// more.
 const SWEEP: &str = "
 WITH ended AS MATERIALIZED (
     SELECT item FROM reaction_ends WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -228,8 +229,8 @@ WITH ended AS MATERIALIZED (
 )
 DELETE FROM reaction_ends e USING ended WHERE e.item = ended.item";
 
-/// The place of a reaction in the call, whether the item takes its kind, whether it has changed something, and the author
-/// of the item.
+/// The place of a reaction in the call, whether the item takes its kind, whether it has changed something, and the
+/// author of the item.
 type Row = (i64, bool, bool, i32);
 
 /// The outcome of a change of one reaction.
@@ -251,8 +252,8 @@ pub(crate) async fn change(
     Ok(outcomes(reactions, rows?)?.into_iter().map(|(outcome, _)| outcome).collect())
 }
 
-/// Gives reactions (`on`) or takes them back, as a part of a transaction. Answers each in its place, with the author of the
-/// item if that lives.
+/// Gives reactions (`on`) or takes them back, as a part of a transaction. Answers each in its place, with the author of
+/// the item if that lives.
 pub(crate) async fn carry_out(
     connection: &mut PgConnection,
     reactions: &[Reaction],

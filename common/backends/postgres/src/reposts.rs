@@ -5,8 +5,8 @@
 //!                                            others of the call but that which numbers what is pulled
 //! ```
 //!
-//! No row of the original is locked. Counters are locked in the order of their keys, and for no longer than the call takes
-//! to end, so who reposts a hot item waits for a commit at most, and only for those in the same shard.
+//! No row of the original is locked. Counters are locked in the order of their keys, and for no longer than the call
+//! takes to end, so who reposts a hot item waits for a commit at most, and only for those in the same shard.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use sqlx::PgConnection;
 
 use crate::rows;
 
-/// Into how many rows the counter of one item is divided. The migration that counted what was there before divides by it.
+/// Into how many rows the counter of one item is divided. The migration that counted what was there before divides by
+/// it.
 const SHARDS: u64 = 32;
 
 /// By how many reposts each counter has more: the original, and the shard.

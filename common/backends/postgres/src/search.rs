@@ -7,10 +7,11 @@
 //! ```
 //!
 //! Invariants:
-//! - One process indexes at a time, whichever has locked the state. So what it reads is never older than what is stored.
+//! - One process indexes at a time, whichever has locked the state. So what it reads is never older than what is
+//!   stored.
 //! - A thing that was written after it was read has a row in `search_due` once that is visible, and is read again.
-//! - Search is turned on while nobody writes items or people: each write either was visible by then, and is found by the
-//!   building, or sees the state.
+//! - Search is turned on while nobody writes items or people: each write either was visible by then, and is found by
+//!   the building, or sees the state.
 
 use std::collections::BTreeSet;
 
@@ -75,8 +76,8 @@ WHERE m.subject = n.subject AND m.id = n.id";
 
 const STAGE: &str = "SELECT stage FROM search_state WHERE recipe = $1";
 
-/// Of the $6 newest rows from a place on, the newest that have all marks, at most $7; and the last of those rows, if there
-/// were so many.
+/// Of the $6 newest rows from a place on, the newest that have all marks, at most $7; and the last of those rows, if
+/// there were so many.
 const NEWEST: &str = "
 WITH near AS MATERIALIZED (
     SELECT at, id, marks @> $1 AS found FROM search_marks

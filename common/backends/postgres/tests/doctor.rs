@@ -16,8 +16,8 @@ use server::{execute, follow, open, post, server, user};
 
 const NOW: i64 = 1_800_000_000_000;
 
-/// Makes a store with something of everything: items 1 (published by user 1, with a reaction and a comment of user 2), 2
-/// (deleted) and 3 (a repost of 1, addressed to user 2), two followers, and a block.
+/// Makes a store with something of everything: items 1 (published by user 1, with a reaction and a comment of user 2),
+/// 2 (deleted) and 3 (a repost of 1, addressed to user 2), two followers, and a block.
 async fn used(url: &str) {
     let archive = open(url).await;
     let fields = TextFields::new(vec!["text".into()]).unwrap();

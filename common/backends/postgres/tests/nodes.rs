@@ -287,8 +287,8 @@ async fn a_batch_costs_a_few_round_trips_however_long_it_is() {
     node.write(publishes(10, "first"), NOW).await.unwrap();
     let undone: Vec<Write> =
         (0..1000).map(|n| Write::Unfollow { reader: user(&format!("u{n}")), author: user("star") }).collect();
-    // At most eight of its own. The connection may be tried before. Three statements sweep behind the first call: each is
-    // prepared, and then carried out.
+    // At most eight of its own. The connection may be tried before. Three statements sweep behind the first call: each
+    // is prepared, and then carried out.
     for batch in [undone, publishes(1000, "second"), follows(1000)] {
         let before = proxy.round_trips();
         let answers = node.write(batch, NOW).await.unwrap();

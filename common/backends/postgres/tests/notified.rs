@@ -1,5 +1,5 @@
-//! Reactions to a hot item share transactions, so that they hold a few connections only, whether they tell its author or
-//! not.
+//! Reactions to a hot item share transactions, so that they hold a few connections only, whether they tell its author
+//! or not.
 
 #![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
 

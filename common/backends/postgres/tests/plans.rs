@@ -1,7 +1,7 @@
 //! How the server carries out what is asked most: along indexes, without a sort, however big the tables are.
 //!
-//! The server itself logs the plan of every statement that the Archive sends (`auto_explain`), with the parameters it was
-//! sent with.
+//! The server itself logs the plan of every statement that the Archive sends (`auto_explain`), with the parameters it
+//! was sent with.
 
 #![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
 
@@ -76,8 +76,8 @@ INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY autho
 ANALYZE";
 
 /// Four authors with twenty thousand records each, whom a reader follows nearly from their heads and another from the
-/// beginning. One in two hundred is of the one feed, all others of the other: of authors 1 and 3 the main one is the rare
-/// one. Those of 3 and 4 are pulled.
+/// beginning. One in two hundred is of the one feed, all others of the other: of authors 1 and 3 the main one is the
+/// rare one. Those of 3 and 4 are pulled.
 const FILL_FEEDS: &str = "
 INSERT INTO feeds VALUES (1, 'likes');
 INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 10) n;
@@ -209,7 +209,8 @@ async fn pages_walk_along_indexes_without_a_sort() {
     assert_with(&plans, "Backward using edges_follows");
 }
 
-/// An author with fifty thousand records, of whom one reader sees all and another all from the middle on; a few came since.
+/// An author with fifty thousand records, of whom one reader sees all and another all from the middle on; a few came
+/// since.
 const FILL_PAST: &str = "
 INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 10) n;
 INSERT INTO authors (author, head, last_rank, last_item, has_aside) VALUES (1, 50010, 50010, 5, true);
@@ -244,8 +245,8 @@ async fn s12_a_follow_step_reads_the_newest_of_a_long_past_along_an_index() {
     }
 }
 
-/// A hundred thousand items of a thousand authors, each tenth addressed to one of a hundred readers, who have an edge to
-/// each author.
+/// A hundred thousand items of a thousand authors, each tenth addressed to one of a hundred readers, who have an edge
+/// to each author.
 const FILL_ORIGINALS: &str = "
 INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 1000) n;
 INSERT INTO authors (author) SELECT n FROM generate_series(1, 1000) n;
@@ -399,7 +400,8 @@ async fn s14_a_search_reads_the_newest_rows_and_then_those_of_the_rare_word_alon
     }
 }
 
-/// Five items with ten thousand comments each, of two hundred authors, each tenth of whom is behind a block for reader 7.
+/// Five items with ten thousand comments each, of two hundred authors, each tenth of whom is behind a block for reader
+/// 7.
 const FILL_COMMENTS: &str = "
 INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 1000) n;
 INSERT INTO authors (author, head) SELECT n, 10 FROM generate_series(1, 1000) n;

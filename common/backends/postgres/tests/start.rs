@@ -104,7 +104,8 @@ async fn what_is_wrong_with_a_url_or_its_server_is_said_and_what_would_be_right(
     assert!(why.contains("permission denied"), "{why}");
 }
 
-/// PgBouncer takes no settings of a session, or drops them if it is told to. Without them a statement could run for ever.
+/// PgBouncer takes no settings of a session, or drops them if it is told to. Without them a statement could run for
+/// ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_is_refused_with_what_would_be_right() {
     server().database("pooled");
@@ -128,8 +129,8 @@ struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one for this database, with more settings, and waits until it accepts connections. If it ends before that,
-    /// its port may be taken.
+    /// Starts one for this database, with more settings, and waits until it accepts connections. If it ends before
+    /// that, its port may be taken.
     fn try_start(database: &str, more: &str) -> Result<Self, PortTaken> {
         let (directory, port, behind) = (tempfile::tempdir().unwrap(), free_port(), server().port());
         let settings = format!(

@@ -9,8 +9,8 @@ use feedgate_common::around::{CommentWrite, NewComment, Reaction};
 use feedgate_common::{Body, Millis};
 use server::{execute, follow, open, post, server, user};
 
-/// Before any run of this test. The server's clock says when an item was deleted, so no sweep behind a write of this time
-/// removes what stands around it.
+/// Before any run of this test. The server's clock says when an item was deleted, so no sweep behind a write of this
+/// time removes what stands around it.
 const NOW: Millis = 1_600_000_000_000;
 
 /// After any run of this test.

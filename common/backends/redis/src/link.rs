@@ -80,8 +80,8 @@ impl Link {
     /// belong to; `rediss://` by TLS. One host that belongs to a cluster will do too.
     ///
     /// # Errors
-    /// `Misconfigured` if it is no such URL, the password is wrong, or who answers is not what Feedgate needs: Redis 7.0,
-    /// and no replica. `Unavailable` if nobody answers.
+    /// `Misconfigured` if it is no such URL, the password is wrong, or who answers is not what Feedgate needs: Redis
+    /// 7.0, and no replica. `Unavailable` if nobody answers.
     pub async fn connect(url: &str, timeouts: Timeouts) -> Result<Self> {
         Self::connect_with(url, &StoreTls::default(), timeouts).await
     }

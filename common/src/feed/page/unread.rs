@@ -199,8 +199,8 @@ impl Pages {
         Ok(unread)
     }
 
-    /// How many of these items were published after the time beside each. One with `Millis::MIN` counts in any case, and
-    /// must be of another than `reader`.
+    /// How many of these items were published after the time beside each. One with `Millis::MIN` counts in any case,
+    /// and must be of another than `reader`.
     async fn published_after(&self, reader: UserNo, items: Vec<(ItemId, Millis)>) -> Result<Later> {
         let (certain, asked): (Vec<_>, Vec<_>) = items.into_iter().partition(|(_, after)| *after == Millis::MIN);
         let mut later = Later { all: certain.len(), of_others: certain.len() };
@@ -217,7 +217,8 @@ impl Pages {
         Ok(later)
     }
 
-    /// The time, in Unix ms, such that the feed does not show items published up to then; `Millis::MIN` if it shows all.
+    /// The time, in Unix ms, such that the feed does not show items published up to then; `Millis::MIN` if it shows
+    /// all.
     fn too_old(&self, feed: FeedId) -> Millis {
         let feeds = &self.changes.feeds;
         let expired = feeds.retention.now().and_then(|now| feeds.named().expired_before(feed, now));

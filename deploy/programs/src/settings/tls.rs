@@ -85,8 +85,8 @@ pub(crate) struct PortFiles {
     pub(crate) client_ca: Option<PathBuf>,
 }
 
-/// The files for TLS with the stores of a cluster, all of which may be left out. Whether a store is spoken to by TLS, its
-/// URL says.
+/// The files for TLS with the stores of a cluster, all of which may be left out. Whether a store is spoken to by TLS,
+/// its URL says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoresTls {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
 
-/// What every process of a cluster says alike of the stores, and what is a time: of several processes the largest counts.
+/// What every process of a cluster says alike of the stores, and what is a time: of several processes the largest
+/// counts.
 const LARGEST: [&str; 9] = [
     "feedgate_archive_",
     "feedgate_events_outstanding",
@@ -81,8 +82,8 @@ impl Numbers {
         Self(self.0.iter().map(grown).collect())
     }
 
-    /// The bound of the bucket in which this share of a histogram's values lies, in the histogram's unit; infinite beyond
-    /// the last bound. `None` if there is no value.
+    /// The bound of the bucket in which this share of a histogram's values lies, in the histogram's unit; infinite
+    /// beyond the last bound. `None` if there is no value.
     pub(super) fn quantile(&self, histogram: &str, share: f64) -> Option<f64> {
         let mut buckets: Vec<(f64, f64)> = vec![];
         for (labels, count) in self.labelled(&format!("{histogram}_bucket")) {

@@ -61,9 +61,9 @@ enum Change {
     },
 }
 
-/// Answers `POST /v1/comments/batch` with `{"ops":[{"op":"add"|"edit"|"remove", item, …}, …]}`: all of them in one commit, in
-/// their order, so that one may answer a comment that stands before it. If the future is dropped, the commit may still be
-/// made.
+/// Answers `POST /v1/comments/batch` with `{"ops":[{"op":"add"|"edit"|"remove", item, …}, …]}`: all of them in one
+/// commit, in their order, so that one may answer a comment that stands before it. If the future is dropped, the commit
+/// may still be made.
 pub(in crate::api) async fn change(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,

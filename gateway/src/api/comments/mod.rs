@@ -1,6 +1,6 @@
-//! Comments on an item: written, read page by page, edited, deleted. A write is durable when it is answered, and to repeat
-//! one with its id or its key changes nothing. A reader comments in its own name, on items that it sees; a backend in the
-//! name of any user.
+//! Comments on an item: written, read page by page, edited, deleted. A write is durable when it is answered, and to
+//! repeat one with its id or its key changes nothing. A reader comments in its own name, on items that it sees; a
+//! backend in the name of any user.
 
 pub(super) mod cursor;
 pub(super) mod many;

@@ -38,9 +38,9 @@ pub(in crate::api) struct Wanted {
 /// Which reaction it is.
 type Key = (ItemId, ReactionKind, UserNo);
 
-/// Answers `POST /v1/reactions/batch` with `{"ops":[{"op":"add"|"remove", item, kind, user}, …]}`: all that are added in
-/// one commit, and then all that are removed in another. Of a reaction that is named twice the last operation counts. If
-/// the future is dropped, either commit may still be made.
+/// Answers `POST /v1/reactions/batch` with `{"ops":[{"op":"add"|"remove", item, kind, user}, …]}`: all that are added
+/// in one commit, and then all that are removed in another. Of a reaction that is named twice the last operation
+/// counts. If the future is dropped, either commit may still be made.
 pub(in crate::api) async fn change(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -67,8 +67,8 @@ pub(in crate::api) async fn change(
     Ok(batch::answer(results))
 }
 
-/// Gives all reactions that are to be there, then takes back all that are not, and lets those who watch the items hear of
-/// it. Answers whether each has changed, or why it was refused.
+/// Gives all reactions that are to be there, then takes back all that are not, and lets those who watch the items hear
+/// of it. Answers whether each has changed, or why it was refused.
 async fn carry_out(
     archive: &Arc<dyn Archive>,
     writer: &Writer,

@@ -127,8 +127,8 @@ struct List {
     next: Option<String>,
 }
 
-/// Answers `GET /v1/items/{id}/reactions` with a page of those who have reacted to the item, as the reader of the token or
-/// the user that `viewer` names sees them.
+/// Answers `GET /v1/items/{id}/reactions` with a page of those who have reacted to the item, as the reader of the token
+/// or the user that `viewer` names sees them.
 pub(super) async fn list(
     caller: Caller,
     State(feeds): State<Arc<Feeds>>,

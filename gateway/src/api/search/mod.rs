@@ -1,8 +1,8 @@
 //! Search: items by the words of their text, and users by their names. The newest come first.
 //!
-//! The index gives candidates. Each is read as it is now, and shown only if it [matches](ItemQuery::takes) and the viewer
-//! may see it: what was edited, deleted or blocked is in effect at once.
-//! As whom a caller sees items, [`Seen`] says.
+//! The index gives candidates. Each is read as it is now, and shown only if it [matches](ItemQuery::takes) and the
+//! viewer may see it: what was edited, deleted or blocked is in effect at once. As whom a caller sees items, [`Seen`]
+//! says.
 
 pub(super) mod cursor;
 

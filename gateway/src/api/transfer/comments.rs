@@ -9,8 +9,8 @@ use crate::clock;
 /// A comment of a line, with the number of the line. The number of its author is not known yet.
 pub(super) type CommentLine = (u64, UserId, NewComment);
 
-/// Takes in the comments of a group of lines in one commit, and answers each in its place. It is tried again while a store
-/// is away, since each has an id. If it fails, some users may have got numbers, and nothing else has happened.
+/// Takes in the comments of a group of lines in one commit, and answers each in its place. It is tried again while a
+/// store is away, since each has an id. If it fails, some users may have got numbers, and nothing else has happened.
 pub(super) async fn take_in(
     archive: &dyn Archive,
     lines: &[CommentLine],

@@ -1,5 +1,5 @@
-//! `GET /v1/users/{user}/export`: all that is known of one user, a line each. What an import knows has its lines; the rest
-//! has lines of other types.
+//! `GET /v1/users/{user}/export`: all that is known of one user, a line each. What an import knows has its lines; the
+//! rest has lines of other types.
 //!
 //! ```text
 //!   items, deletes, class, follows, shields       as an export of all has them

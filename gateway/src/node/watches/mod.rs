@@ -129,8 +129,8 @@ impl Watches {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// From now on this connection is woken by news of the item. What the device is told first is to be read after this,
-    /// and [given](Watch::begins) to what this returns.
+    /// From now on this connection is woken by news of the item. What the device is told first is to be read after
+    /// this, and [given](Watch::begins) to what this returns.
     pub(crate) fn join(self: &Arc<Self>, item: ItemId, user: UserNo, slot: &Arc<Slot>) -> Watch {
         let watcher = Arc::new(Watcher { user, slot: slot.clone(), dropped: AtomicBool::new(false) });
         let mut all = self.all.lock();
@@ -319,8 +319,8 @@ impl Watch {
         self.watcher.dropped.load(Ordering::Acquire)
     }
 
-    /// Appends to `out`, as pushes, what the device was not told yet, until `out` holds `bytes_max` bytes. Gives whether
-    /// that is all.
+    /// Appends to `out`, as pushes, what the device was not told yet, until `out` holds `bytes_max` bytes. Gives
+    /// whether that is all.
     pub(crate) fn take(&mut self, format: Format, out: &mut Vec<u8>, bytes_max: usize) -> bool {
         let told = self.hub.told.lock();
         if self.upto < told.last() {

@@ -24,9 +24,9 @@ const ROUND: Duration = Duration::from_millis(100);
 /// The least time between two messages to other nodes.
 const TELL: Duration = Duration::from_millis(50);
 
-/// The most users in a block with the author of a comment, and the most with whom the author is mutual, if only these see
-/// it. A comment of an author with more is told to nobody, only that something was missed; who reads the comments sees
-/// those that are to be seen.
+/// The most users in a block with the author of a comment, and the most with whom the author is mutual, if only these
+/// see it. A comment of an author with more is told to nobody, only that something was missed; who reads the comments
+/// sees those that are to be seen.
 const NAMED_MAX: usize = 10_000;
 
 /// How many watchers are woken in a second, if there are very many.
@@ -228,8 +228,8 @@ fn news((item, id): (ItemId, ItemId), owner: UserNo, found: &Found) -> Option<Ne
     Some(News::new(Data::Comment { comment: comment.into(), people }.json(), readers))
 }
 
-/// Who sees a comment that lives, as [`shows_comment`](feedgate_common::around::shows_comment) says. It was read for nobody
-/// in particular, so this names users instead of asking about each.
+/// Who sees a comment that lives, as [`shows_comment`](feedgate_common::around::shows_comment) says. It was read for
+/// nobody in particular, so this names users instead of asking about each.
 fn readers(author: UserNo, owner: UserNo, ties: &Ties) -> Readers {
     let Ties { blocked, mutual } = ties;
     match mutual {

@@ -1,5 +1,5 @@
-//! What the watchers of one item are told: the newest counts, and the last changes of its comments. Each push is encoded
-//! once for each format, however many get it.
+//! What the watchers of one item are told: the newest counts, and the last changes of its comments. Each push is
+//! encoded once for each format, however many get it.
 //!
 //! ```text
 //!   counts, the newest alone ─┐  by their numbers   ┌─▶ a connection up to 7: takes 8 and 9
@@ -134,8 +134,8 @@ impl Told {
         self.missed = self.last;
     }
 
-    /// Appends to `out` what `user` is told after the news `upto`, in their order, until it holds `bytes_max` bytes. Gives
-    /// the number up to which the user is told.
+    /// Appends to `out` what `user` is told after the news `upto`, in their order, until it holds `bytes_max` bytes.
+    /// Gives the number up to which the user is told.
     pub(super) fn after(
         &self,
         mut upto: u64,

@@ -1,5 +1,5 @@
-//! Tests of erasures: one user is gone from every read, others keep all that is theirs, and the receipt is right whatever
-//! dies on the way and however many work at once.
+//! Tests of erasures: one user is gone from every read, others keep all that is theirs, and the receipt is right
+//! whatever dies on the way and however many work at once.
 
 use std::sync::Arc;
 

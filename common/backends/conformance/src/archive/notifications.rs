@@ -76,7 +76,8 @@ pub(super) async fn log(archive: &dyn Archive, reader: UserNo) -> Vec<(Op, ItemI
     all
 }
 
-/// What a reader is told now: the living items that are addressed to it, in the order in which they came into each feed.
+/// What a reader is told now: the living items that are addressed to it, in the order in which they came into each
+/// feed.
 pub(super) async fn told(archive: &dyn Archive, reader: UserNo) -> Vec<Arc<Item>> {
     let adds = log(archive, reader).await.into_iter().filter(|(op, _)| *op == Op::Add);
     let ids: Vec<ItemId> = adds.map(|(_, id)| id).collect();
@@ -369,7 +370,8 @@ pub(super) async fn s5_one_call_tells_of_all_that_it_changes(archive: Arc<dyn Ar
     assert_eq!((told(archive, bob).await.len(), told(archive, cid).await.len()), (0, 1));
 }
 
-/// Tasks give and take back the same few reactions at the same time. At rest one notification lives for each that is there.
+/// Tasks give and take back the same few reactions at the same time. At rest one notification lives for each that is
+/// there.
 pub(super) async fn i3_of_deeds_that_race_each_is_told_once(archive: Arc<dyn Archive>) {
     let (item, ann, ..) = world(&*archive).await;
     let names: Vec<_> = (0..3).map(|n| user(&format!("racer-{n}"))).collect();

@@ -17,8 +17,8 @@ use feedgate_common::{Body, Item, ItemId, Millis, UserNo};
 
 use super::{NOW, accept, change, delete, edit, follow, number, post, shield, unfollow, user, write, write_at};
 
-/// Runs all tests of search. `open(name)` opens the Archive of that name, which is empty at first; to open it again after
-/// every handle was dropped is a restart.
+/// Runs all tests of search. `open(name)` opens the Archive of that name, which is empty at first; to open it again
+/// after every handle was dropped is a restart.
 pub async fn search(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {
     s14_an_item_is_found_by_all_of_its_words_newest_first(open("search").await).await;
     s14_author_and_kind_narrow_a_search(open("narrow").await).await;
@@ -328,8 +328,8 @@ fn scan(corpus: &Corpus, query: &ItemQuery) -> Vec<ItemId> {
 }
 
 /// Publishes `size` items of several languages by some authors, edits, deletes and imports some, and compares what is
-/// found with a scan of all: as a backend, and as a viewer before whom shields, audiences and a private author stand. It
-/// does so again after some of that has changed and a restart, and after the index was built anew.
+/// found with a scan of all: as a backend, and as a viewer before whom shields, audiences and a private author stand.
+/// It does so again after some of that has changed and a restart, and after the index was built anew.
 async fn s14_what_is_found_is_what_a_scan_finds(open: &impl AsyncFn(&str) -> Arc<dyn Archive>, size: usize, seed: u64) {
     const AUTHORS: [&str; 5] = ["ann", "bob", "cid", "dan", "eve"];
     let (mut chance, fields) = (Chance::of_seed(seed), fields(&["text", "post.title"]));

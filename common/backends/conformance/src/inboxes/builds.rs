@@ -95,8 +95,8 @@ pub(super) async fn i18_a_build_keeps_so_many_notes_and_no_more(store: Arc<dyn I
     }
 }
 
-/// The build has read the counter 10. A step whose counters may be older than its records would leave a note that seems to be
-/// of before the build.
+/// The build has read the counter 10. A step whose counters may be older than its records would leave a note that seems
+/// to be of before the build.
 pub(super) async fn i4_a_step_of_kept_followers_is_stale_while_an_inbox_is_built(store: Arc<dyn Inboxes>) {
     begin(&store, 1).await;
     let old = || vec![Recipient { counter: 9, ..follower(READER, 5) }];

@@ -1,7 +1,7 @@
 //! The log of what other programs are told: kept in the transaction of each write, and cut off at its old end.
 //!
-//! Invariants: numbers are dense in commit order, and none is given twice; a write removes at most twice as many old rows
-//! as it adds, and some, so that no write waits long.
+//! Invariants: numbers are dense in commit order, and none is given twice; a write removes at most twice as many old
+//! rows as it adds, and some, so that no write waits long.
 
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicU64, Ordering};

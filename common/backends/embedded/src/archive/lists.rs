@@ -66,8 +66,8 @@ pub(super) fn all_recipients(
     all.take(limit).collect()
 }
 
-/// Gives the recipients among `readers`, ascending by number: they follow the author by an edge of their own that is on.
-/// The table of followers has `buckets` buckets.
+/// Gives the recipients among `readers`, ascending by number: they follow the author by an edge of their own that is
+/// on. The table of followers has `buckets` buckets.
 pub(super) fn recipients_among(
     view: &View,
     listeners: &Listeners,

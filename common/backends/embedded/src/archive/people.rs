@@ -42,8 +42,8 @@ pub(super) fn edges(view: &View, reader: UserNo) -> Result<Vec<(UserNo, EdgeRow)
     with_everyones(view, reader, held)
 }
 
-/// Adds the authors whom everyone else follows to the rows `held` of the reader. Answers all edges that are on, ascending
-/// by author.
+/// Adds the authors whom everyone else follows to the rows `held` of the reader. Answers all edges that are on,
+/// ascending by author.
 pub(super) fn with_everyones(
     view: &View,
     reader: UserNo,

@@ -1,7 +1,7 @@
 //! Devices that push services reach, and the notices for them.
 //!
-//! Invariants: `PushReaders` has a row for each user with a device, and for no other. `PushDue` has a row for each row of
-//! `PushNotices`.
+//! Invariants: `PushReaders` has a row for each user with a device, and for no other. `PushDue` has a row for each row
+//! of `PushNotices`.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
@@ -52,9 +52,9 @@ impl Listeners {
     }
 }
 
-/// A place in `PushDue` below which there is no row: scans begin here, so that they meet no removed rows. It is lowered in
-/// the transactions of the writer, and raised when one is committed. If one of them fails, the store is opened again, and
-/// then it is [reset](Self::reset).
+/// A place in `PushDue` below which there is no row: scans begin here, so that they meet no removed rows. It is lowered
+/// in the transactions of the writer, and raised when one is committed. If one of them fails, the store is opened
+/// again, and then it is [reset](Self::reset).
 #[derive(Debug)]
 pub(super) struct DueFrom(Mutex<Bound>);
 
@@ -92,8 +92,8 @@ impl DueFrom {
         from.passed = Some(from.passed.map_or(place, |before| before.min(place)));
     }
 
-    /// To be called when a transaction that has passed rows is committed: then nobody sees them any more. Others that have
-    /// passed more since are left to the next time.
+    /// To be called when a transaction that has passed rows is committed: then nobody sees them any more. Others that
+    /// have passed more since are left to the next time.
     pub(super) fn raise(&self) {
         let mut from = self.0.lock();
         if let Some(passed) = from.passed.take() {
@@ -234,8 +234,8 @@ fn put(tx: &mut Tx<'_>, from: &DueFrom, key: InboxKey, before: Option<NoticeRow>
     }
 }
 
-/// Whether anything may be due at `now`: false only if nothing is. The view is made after the bound was read, so it shows
-/// all that was below the bound when that was raised. If the bound has moved meanwhile, only the writer knows.
+/// Whether anything may be due at `now`: false only if nothing is. The view is made after the bound was read, so it
+/// shows all that was below the bound when that was raised. If the bound has moved meanwhile, only the writer knows.
 pub(super) fn may_be_due(db: &Database, from: &DueFrom, now: Millis) -> Result<bool> {
     let place = from.place();
     let is_due = db.view()?.scan::<PushDue>(place..=(now, LAST)).next().transpose()?.is_some();

@@ -304,8 +304,8 @@ fn hold(
     count(ledger, edge.1, more)
 }
 
-/// The first place from `wanted` on that is not taken. Imported times may be whole days, so millions of lines may ask for
-/// the same few places.
+/// The first place from `wanted` on that is not taken. Imported times may be whole days, so millions of lines may ask
+/// for the same few places.
 fn free_place(wanted: u64, is_taken: impl Fn(u64) -> Result<bool>) -> Result<u64> {
     let mut place = wanted;
     while is_taken(place)? {

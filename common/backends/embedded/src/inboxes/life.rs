@@ -67,8 +67,8 @@ impl Life {
 }
 
 /// The life to go on with: the next one of the store in `dir`, or the first one of a new and empty store. It is durable
-/// once a segment with its header is made. If `dir` is a copy that is to be looked at, `original` is the directory that it
-/// was just made of; else both are the same.
+/// once a segment with its header is made. If `dir` is a copy that is to be looked at, `original` is the directory that
+/// it was just made of; else both are the same.
 pub(super) fn next(dir: &Path, original: &Path, expected: Option<&str>, buckets: u16) -> Result<Life> {
     let found = find(dir, original)?;
     match found.as_ref().map_or(Err("there is none"), |found| judge(found, expected)) {

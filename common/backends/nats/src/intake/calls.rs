@@ -57,8 +57,8 @@ async fn serve(streams: &Streams, backend: &Arc<dyn Backend>, mut calls: Subscri
     while running.next().await.is_some() {}
 }
 
-/// Carries out one call and sends the answer. A message that asks for no answer is not carried out: its sender could not
-/// know what became of it, and `feed.in.>` is for such messages.
+/// Carries out one call and sends the answer. A message that asks for no answer is not carried out: its sender could
+/// not know what became of it, and `feed.in.>` is for such messages.
 async fn one(streams: &Streams, backend: &Arc<dyn Backend>, call: Message) {
     let Some(reply) = call.reply.clone() else {
         tracing::debug!(subject = %call.subject, "a call without a reply subject is not carried out");

@@ -8,11 +8,12 @@
 //!
 //! # One gateway at a time
 //!
-//! `FEED_IN` is a work queue, and the server lets such a stream have one consumer. Each gateway tries to make one of its
-//! own. The gateway that succeeds carries out the messages, and the others try again every [`AGAIN`]. It deletes its
-//! consumer when it drains. If it is killed, the server deletes the consumer after [`ACK_WAIT`] and [`ABANDONED`]. A
-//! new consumer begins at the first message that is not acknowledged. So the order of the stream is kept over any change of gateways, which a
-//! shared consumer does not do: it would deliver again what a dead gateway held, behind later messages.
+//! `FEED_IN` is a work queue, and the server lets such a stream have one consumer. Each gateway tries to make one of
+//! its own. The gateway that succeeds carries out the messages, and the others try again every [`AGAIN`]. It deletes
+//! its consumer when it drains. If it is killed, the server deletes the consumer after [`ACK_WAIT`] and [`ABANDONED`].
+//! A new consumer begins at the first message that is not acknowledged. So the order of the stream is kept over any
+//! change of gateways, which a shared consumer does not do: it would deliver again what a dead gateway held, behind
+//! later messages.
 //!
 //! A session of a consumer ends with the first call to NATS that fails. What is under way is waited for, and the next
 //! session begins at the first message that is not acknowledged. A call begins only after the calls before it that

@@ -64,8 +64,8 @@ impl Held {
     }
 }
 
-/// The next message, if it comes for the first time. One that comes again was held for too long without a sign of work, so
-/// this session may not be the only one: others come behind it that were to wait for it.
+/// The next message, if it comes for the first time. One that comes again was held for too long without a sign of work,
+/// so this session may not be the only one: others come behind it that were to wait for it.
 fn next(message: Option<std::result::Result<Message, MessagesError>>) -> Result<Held> {
     match message {
         Some(Ok(message)) => {
@@ -134,7 +134,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Tells the server that these messages are worked on, so that it keeps the consumer, and delivers none of them again.
+    /// Tells the server that these messages are worked on, so that it keeps the consumer, and delivers none of them
+    /// again.
     async fn show_work(&self, held: impl Iterator<Item = &Option<Subject>>) {
         for reply in held.flatten() {
             let sign = self.streams.bus.client().publish(reply.clone(), AckKind::Progress.into()).await;

@@ -197,7 +197,8 @@ impl Feeder {
         }
     }
 
-    /// Puts jobs anew whose messages the consumer had passed at the last look. If it fails, the next look finds them again.
+    /// Puts jobs anew whose messages the consumer had passed at the last look. If it fails, the next look finds them
+    /// again.
     async fn put_stranded_anew(&mut self) {
         if !self.streams.bus.is_connected() {
             return;

@@ -15,8 +15,8 @@ use async_nats::datetime::DateTime;
 use feedgate_common::jobs::{Delivery, Job, Lane};
 use tokio::time::Instant;
 
-/// A message's place in the stream of its lane. A stream that was lost or rolled back gives a sequence again, but not to a
-/// message of the same nanosecond.
+/// A message's place in the stream of its lane. A stream that was lost or rolled back gives a sequence again, but not
+/// to a message of the same nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) lane: Lane,

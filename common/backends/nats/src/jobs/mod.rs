@@ -20,10 +20,10 @@
 //!
 //! # A job that is stranded
 //!
-//! A server whose disk was full may forget that it has removed a message, and yet know that its consumer was acknowledged
-//! that far. After its restart the message stands in the stream again, no consumer delivers it, and each later put of an
-//! equal job would be merged with it (seen with nats-server 2.15). So each feeder looks for messages that the consumer had
-//! passed one look ago, and puts their jobs anew.
+//! A server whose disk was full may forget that it has removed a message, and yet know that its consumer was
+//! acknowledged that far. After its restart the message stands in the stream again, no consumer delivers it, and each
+//! later put of an equal job would be merged with it (seen with nats-server 2.15). So each feeder looks for messages
+//! that the consumer had passed one look ago, and puts their jobs anew.
 //!
 //! Invariants: a job leaves the queue only by the ack of someone it was delivered to; this process holds no more
 //! untaken jobs than calls wait, and none for longer than [`Settings::grace`].
@@ -55,8 +55,8 @@ use feeder::Feeder;
 use hands::Hands;
 use streams::Streams;
 
-/// How long a put that failed counts against the server. The sweep of a worker puts overdue work again sooner than this:
-/// it comes round every 5 s by default, and a put fails after [`CALL`].
+/// How long a put that failed counts against the server. The sweep of a worker puts overdue work again sooner than
+/// this: it comes round every 5 s by default, and a put fails after [`CALL`].
 const LATELY: Duration = Duration::from_secs(8);
 
 /// How the queue is kept.

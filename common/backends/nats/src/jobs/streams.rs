@@ -144,8 +144,8 @@ impl Streams {
         self.store(jobs, message).await
     }
 
-    /// All of these in their streams, as the messages that `message` makes of them; what is merged counts as stored. Sets
-    /// up what is missing. If it fails, some may be stored.
+    /// All of these in their streams, as the messages that `message` makes of them; what is merged counts as stored.
+    /// Sets up what is missing. If it fails, some may be stored.
     pub(crate) async fn store<T>(&self, all: &[T], message: impl Fn(&T) -> (String, PublishMessage)) -> Result<()> {
         let all: Vec<&T> = all.iter().collect();
         let homeless = self.publish(&all, &message).await?;
@@ -212,8 +212,8 @@ impl Streams {
     /// acknowledged that far a while ago: what was removed late is gone by now, and what still stands is delivered to
     /// nobody. Gives how far the consumer has been acknowledged now.
     ///
-    /// It takes as many messages as it can within a few seconds. If it fails, or if the process dies between the two steps,
-    /// a job may be removed and not put. Its event is outstanding in the Archive, so the sweep puts it again.
+    /// It takes as many messages as it can within a few seconds. If it fails, or if the process dies between the two
+    /// steps, a job may be removed and not put. Its event is outstanding in the Archive, so the sweep puts it again.
     pub(crate) async fn put_stranded_anew(&self, lane: Lane, acknowledged: u64) -> Result<u64> {
         let looked = async {
             let stream = self.bus.jetstream().get_stream_no_info(stream(lane)).await.map_err(failed)?;

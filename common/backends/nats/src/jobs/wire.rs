@@ -1,8 +1,8 @@
 //! A job as NATS carries it: its subject, and JSON with a version.
 //!
-//! Invariant: a message of a newer version is told apart from garbage, so that its jobs wait for a newer worker instead of
-//! being lost. For that a version whose jobs an older worker cannot read puts them under subjects of its own: an older
-//! put must not be merged with what only a newer worker can do.
+//! Invariant: a message of a newer version is told apart from garbage, so that its jobs wait for a newer worker instead
+//! of being lost. For that a version whose jobs an older worker cannot read puts them under subjects of its own: an
+//! older put must not be merged with what only a newer worker can do.
 
 use feedgate_common::UserNo;
 use feedgate_common::jobs::Job;

@@ -26,8 +26,8 @@ macro_rules! lives {
     };
 }
 
-/// What is wrong with a table of what stands around items. The rows of an item that does not live go in steps, and until
-/// then a row of `reaction_ends` says so, for comments too.
+/// What is wrong with a table of what stands around items. The rows of an item that does not live go in steps, and
+/// until then a row of `reaction_ends` says so, for comments too.
 macro_rules! endless {
     ($table:literal) => {
         concat!(
@@ -290,8 +290,8 @@ UNION ALL
 SELECT format('the notice of user %s in feed %s is of a user who is not there', n.reader, n.feed)
 FROM push_notices n WHERE NOT EXISTS (SELECT FROM users u WHERE u.no = n.reader)";
 
-/// Subject 0 is items. What is to be taken in yet stands in `search_due`. An index that is being built (another stage than 0)
-/// lacks items, and is not compared from that side.
+/// Subject 0 is items. What is to be taken in yet stands in `search_due`. An index that is being built (another stage
+/// than 0) lacks items, and is not compared from that side.
 const SEARCH: &str = concat!(
     "SELECT format('item %s lives and is not in the index', ",
     id!("i.id"),

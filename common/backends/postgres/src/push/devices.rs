@@ -1,5 +1,5 @@
-//! Devices that push services reach. A change of them locks the row of the reader, which says whether there are any. After
-//! an error the connection is closed, which ends the transaction.
+//! Devices that push services reach. A change of them locks the row of the reader, which says whether there are any.
+//! After an error the connection is closed, which ends the transaction.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,10 @@
 //! Notices: what readers are still to be told. Each function is a transaction, and locks its rows in the order of their
 //! keys, or passes by those that are locked.
 //!
-//! What becomes of a notice after a call, [`NoticeRow::settled`] says: its rows are locked, loaded and stored. What a note
-//! and a retry make of a notice, `NOTE` and `RETRY_DEAD` say again. A note is part of each push step to readers who
-//! listen, and loading the rows first took three times as long; and only one statement is atomic where a row may be new.
+//! What becomes of a notice after a call, [`NoticeRow::settled`] says: its rows are locked, loaded and stored. What a
+//! note and a retry make of a notice, `NOTE` and `RETRY_DEAD` say again. A note is part of each push step to readers
+//! who listen, and loading the rows first took three times as long; and only one statement is atomic where a row may be
+//! new.
 
 use std::collections::HashMap;
 
@@ -14,8 +15,8 @@ use sqlx::PgConnection;
 
 use crate::rows;
 
-/// Notes posts, each of another reader and feed, as `NoticeRow::noted` does. Nothing locks the sequence, so numbers need not
-/// be in order.
+/// Notes posts, each of another reader and feed, as `NoticeRow::noted` does. Nothing locks the sequence, so numbers
+/// need not be in order.
 const NOTE: &str = "
 INSERT INTO push_notices AS known (reader, feed, item, count, number, due)
 SELECT n.reader, n.feed, n.item, least(n.count, $6), nextval('push_numbers'), $5

@@ -1,11 +1,11 @@
 //! What is ahead of the push of an author: the records that are not finished, and the followers who get them.
 //!
-//! It is one statement and so one snapshot. Calls that wait at the same time share a statement, so a burst of posts of many
-//! authors costs few. A statement begins after each of its calls was made.
+//! It is one statement and so one snapshot. Calls that wait at the same time share a statement, so a burst of posts of
+//! many authors costs few. A statement begins after each of its calls was made.
 //!
 //! Followers are kept, with the number of their state, which grows with each change of them and is never given twice. A
-//! later statement that finds the same number reads no followers: those that are kept are the ones of its snapshot too. Only
-//! their counters may be older.
+//! later statement that finds the same number reads no followers: those that are kept are the ones of its snapshot too.
+//! Only their counters may be older.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ const CALLS_MAX: usize = 16 * 1024;
 /// The most bytes that kept followers take: about 800,000 followers.
 const KEPT_MAX: u64 = 32 * 1024 * 1024;
 
-/// Rows of two kinds for each author, at least one row. Rows of kind 0 are records; rows of kind 1 are followers, and there
-/// are none if all of the records are pulled (route 2), or if the caller has the followers of this state. A push that was
-/// reopened has no known end of what is finished.
+/// Rows of two kinds for each author, at least one row. Rows of kind 0 are records; rows of kind 1 are followers, and
+/// there are none if all of the records are pulled (route 2), or if the caller has the followers of this state. A push
+/// that was reopened has no known end of what is finished.
 const AHEAD: &str = "
 SELECT asked.n, a.head, a.last_pull, a.finished, a.changed, r.*
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
@@ -216,7 +216,8 @@ impl SharedAhead {
         self.groups.ask(asked).await.unwrap_or_else(|| Err(pool::unanswered()))
     }
 
-    /// Keeps the followers of an author no longer: a caller who reads them in another way has found their counters too old.
+    /// Keeps the followers of an author no longer: a caller who reads them in another way has found their counters too
+    /// old.
     pub(crate) fn forget(&self, author: UserNo) {
         self.followers.remove(&author);
     }

@@ -45,8 +45,8 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
-/// The living adds from `low` on, in outbox order. Of adds above `from`, only those that push or pull has already passed;
-/// of narrowed ones, only those whose audience has the reader, and the reader's own.
+/// The living adds from `low` on, in outbox order. Of adds above `from`, only those that push or pull has already
+/// passed; of narrowed ones, only those whose audience has the reader, and the reader's own.
 const ADDS: &str = "
 SELECT asked.n, adds.seq, adds.rank, adds.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])

@@ -30,8 +30,8 @@ macro_rules! living {
 const LIVING: &str = living!("", "");
 
 /// Items with the shields on the edge from a user to their author, whether that edge is on, whether the author is
-/// private, and whether the readers of those that are not for all followers have the user. An edge that is not stored is
-/// on if everyone follows the author.
+/// private, and whether the readers of those that are not for all followers have the user. An edge that is not stored
+/// is on if everyone follows the author.
 const ORIGINALS: &str = living!(
     ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, a.everyone_since IS NOT NULL), a.private, CASE i.route
         WHEN 0 THEN EXISTS (SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1 AND NOT d.ranked)

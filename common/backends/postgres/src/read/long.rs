@@ -1,8 +1,8 @@
 //! What an edge shows of the time before the follow, if that may be any number of adds.
 //!
 //! A follow that shows the whole past, and an imported one, show all adds from `past` to `from`. A follow step brings
-//! the newest of them in display order, and pages bring the rest. Before `past` they show the newest in outbox order, as
-//! every follow does.
+//! the newest of them in display order, and pages bring the rest. Before `past` they show the newest in outbox order,
+//! as every follow does.
 
 use std::cmp::Reverse;
 
@@ -71,8 +71,8 @@ impl LongPast {
     }
 }
 
-/// For each edge its place, what a step brings of it up to `from` in outbox order, and the key of the next add, if there
-/// are more.
+/// For each edge its place, what a step brings of it up to `from` in outbox order, and the key of the next add, if
+/// there are more.
 pub(super) async fn adds(
     connection: &mut PgConnection,
     inbox: InboxKey,

@@ -271,8 +271,8 @@ fn first_id(now: Millis) -> u64 {
     now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS
 }
 
-/// Ids for items that one transaction makes, without a look at those that were given before. They begin by chance and go
-/// on in order, so two items of one transaction have the same only if it makes more than [`BY_CHANCE`]. If another
+/// Ids for items that one transaction makes, without a look at those that were given before. They begin by chance and
+/// go on in order, so two items of one transaction have the same only if it makes more than [`BY_CHANCE`]. If another
 /// transaction has drawn one of them, a unique key refuses it, and the transaction starts over with other ids.
 pub(super) struct DrawnIds(u64);
 

@@ -30,9 +30,9 @@ pub(super) struct Concerned {
 }
 
 impl Concerned {
-    /// Finds whom the operations may concern. To be called before the transaction, since it must know whom to lock. What it
-    /// finds never changes: the author of an item, and the reader of a notification. The users whom an item mentions alone
-    /// may change until the item is locked; then the call [starts over](Self::covers).
+    /// Finds whom the operations may concern. To be called before the transaction, since it must know whom to lock.
+    /// What it finds never changes: the author of an item, and the reader of a notification. The users whom an item
+    /// mentions alone may change until the item is locked; then the call [starts over](Self::covers).
     pub(super) async fn of(
         connection: &mut PgConnection,
         asks: &[Ask],

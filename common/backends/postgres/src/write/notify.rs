@@ -105,8 +105,8 @@ pub(super) fn what_follows(
     Follows::of(&mut batch.rows, follows, now).map(Some)
 }
 
-/// Completes rows for what is told. A repost of this call is told of for the first time, so nothing has its key; and nobody
-/// has seen what is told and taken back in one call.
+/// Completes rows for what is told. A repost of this call is told of for the first time, so nothing has its key; and
+/// nobody has seen what is told and taken back in one call.
 fn expect(rows: &mut Rows, writes: &[Write]) {
     for write in writes {
         let Write::Notify(told) = write else { continue };
@@ -140,8 +140,8 @@ fn asked(write: Write, now: Millis, ids: &mut DrawnIds) -> Ask {
     Ask::new(write, now)
 }
 
-/// Carries out what follows from changes that this transaction has made already, and answers who was told by each. The locks that
-/// it takes come behind all others of such a transaction.
+/// Carries out what follows from changes that this transaction has made already, and answers who was told by each. The
+/// locks that it takes come behind all others of such a transaction.
 pub(crate) async fn follow(
     connection: &mut PgConnection,
     writes: Vec<Write>,

@@ -1,7 +1,7 @@
 //! Removes idempotency keys whose time is over, and what stood around deleted items: a few at a time, after a write.
 //!
-//! An expired key counts as absent before it is removed, and nobody sees reactions to a deleted item or comments on it. So
-//! the sweep only frees disk space, and a failure of it does no harm.
+//! An expired key counts as absent before it is removed, and nobody sees reactions to a deleted item or comments on it.
+//! So the sweep only frees disk space, and a failure of it does no harm.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

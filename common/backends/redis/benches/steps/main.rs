@@ -1,4 +1,5 @@
-//! What a push step and a take cost Redis, beside a bare pipelined XADD and the other ways to do it; and what an inbox weighs.
+//! What a push step and a take cost Redis, beside a bare pipelined XADD and the other ways to do it; and what an inbox
+//! weighs.
 //!
 //! ```text
 //!   cargo bench -p feedgate-redis --bench steps

@@ -68,8 +68,8 @@ impl RedisInboxes {
     /// The inboxes behind `link`, in so many buckets. Every process that shares them must name the same number.
     ///
     /// # Errors
-    /// `Corrupt` if they were made with another number of buckets, or by a later version of this; `Unavailable` if Redis or
-    /// the source of epochs is.
+    /// `Corrupt` if they were made with another number of buckets, or by a later version of this; `Unavailable` if
+    /// Redis or the source of epochs is.
     pub async fn open(link: Link, epochs: Arc<dyn Epochs>, buckets: u16) -> Result<Self> {
         assert!(buckets > 0, "a store has at least one bucket");
         let renewals = (0..buckets).map(|_| Mutex::default()).collect();
@@ -175,8 +175,8 @@ impl Inboxes for RedisInboxes {
         self.advanced(&step, &push, reply).await
     }
 
-    /// On a single server a script takes several steps. On a cluster each bucket may be on another node, so each step is a
-    /// script.
+    /// On a single server a script takes several steps. On a cluster each bucket may be on another node, so each step
+    /// is a script.
     async fn advance_all(&self, steps: Vec<Advance>) -> Vec<Result<Advanced>> {
         if steps.len() < 2 || self.link.is_cluster() {
             return join_all(steps.into_iter().map(|step| self.advance(step))).await;

@@ -1,5 +1,5 @@
-//! Lists as one string, in MessagePack: Redis's Lua packs and unpacks them in one call. A list of values by themselves costs
-//! ten times as much to read, because each is a part of Redis's protocol.
+//! Lists as one string, in MessagePack: Redis's Lua packs and unpacks them in one call. A list of values by themselves
+//! costs ten times as much to read, because each is a part of Redis's protocol.
 
 use feedgate_common::error::{Result, StoreError};
 use rmp::{decode, encode};

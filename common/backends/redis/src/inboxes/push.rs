@@ -14,8 +14,8 @@ pub(super) fn of_author(author: UserNo) -> [Vec<u8>; 2] {
     [field(author), mark_author(author).to_vec()]
 }
 
-/// The steps that one script takes each: as many as append no more than the largest step may, so that no script holds the
-/// server longer than that one does.
+/// The steps that one script takes each: as many as append no more than the largest step may, so that no script holds
+/// the server longer than that one does.
 pub(super) fn in_scripts(steps: Vec<Advance>) -> Vec<Vec<Advance>> {
     let (mut scripts, mut appends) = (Vec::<Vec<Advance>>::new(), APPENDS_MAX);
     for step in steps {

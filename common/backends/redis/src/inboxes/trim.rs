@@ -4,8 +4,8 @@
 //!   step says "long" ─▶ read what is to go ─▶ floor of the cut: pure ─▶ cut, if the header is still that one
 //! ```
 //!
-//! In a product that has run for a while every log is as long as may be, so a log is cut after each [`SLACK`](super::SLACK)
-//! changes. So no more is read than what goes and a little of what stays.
+//! In a product that has run for a while every log is as long as may be, so a log is cut after each
+//! [`SLACK`](super::SLACK) changes. So no more is read than what goes and a little of what stays.
 //!
 //! Invariants: a log that cannot be cut now stays long, and a later step says so again. What is appended between
 //! reading and cutting stays; if it removes what is cut, the floor is higher than it need be, and pages ask the Archive
@@ -36,8 +36,8 @@ struct Oldest {
     header: Vec<u8>,
     /// The floor that the cut raises the log's to.
     floor: Option<DisplayKey>,
-    /// Whether these entries are enough to know the floor: an add that stays is above it. A lower floor would then be of
-    /// little use.
+    /// Whether these entries are enough to know the floor: an add that stays is above it. A lower floor would then be
+    /// of little use.
     is_enough: bool,
 }
 
@@ -52,8 +52,8 @@ impl Oldest {
 }
 
 impl RedisInboxes {
-    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until a later step; the step that made
-    /// it long is not told, for it has succeeded.
+    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until a later step; the step that
+    /// made it long is not told, for it has succeeded.
     pub(super) async fn trim_all(&self, long: Vec<InboxKey>) {
         let trims = long.into_iter().take(AT_ONCE).map(async |key| {
             if let Err(error) = self.trim(key).await {

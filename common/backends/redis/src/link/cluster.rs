@@ -7,9 +7,9 @@
 //!   whatever is not a plain answer ─▶ all nodes are asked for their view, and what most of them see counts
 //! ```
 //!
-//! Invariants: a node that is silent holds up nobody but who calls it. No connection is kept on which a call failed. The
-//! view is renewed as long as calls fail, at most every [`RENEW`], from the nodes of the last view and those of the URL:
-//! a cluster that is there again, at whatever address, is found again.
+//! Invariants: a node that is silent holds up nobody but who calls it. No connection is kept on which a call failed.
+//! The view is renewed as long as calls fail, at most every [`RENEW`], from the nodes of the last view and those of the
+//! URL: a cluster that is there again, at whatever address, is found again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -4,7 +4,8 @@ use redis::Cmd;
 
 use super::verb::Verb;
 
-/// A script. Those of one program are few and never change: the server keeps them until it restarts or is told to flush.
+/// A script. Those of one program are few and never change: the server keeps them until it restarts or is told to
+/// flush.
 #[derive(Debug)]
 pub(crate) struct Script {
     /// As what its calls are counted.

@@ -17,19 +17,20 @@
 //! write is one script on one bucket.
 //!
 //! Invariants:
-//! - **Life.** A bucket's live sessions, its counter of tokens and its life are one hash: lost together or not at all. A
-//!   life is made under the server's replication id; under another one (a restart, a promotion, a resharding), or where
-//!   the hash is gone, the next that needs a life begins a new one in a greater epoch. So tokens only grow (I17).
+//! - **Life.** A bucket's live sessions, its counter of tokens and its life are one hash: lost together or not at all.
+//!   A life is made under the server's replication id; under another one (a restart, a promotion, a resharding), or
+//!   where the hash is gone, the next that needs a life begins a new one in a greater epoch. So tokens only grow (I17).
 //! - **Ended or lost.** What is absent and of this life has ended. What is of an earlier one may have been lost: it is
 //!   entered again unless a newer token is known, from a session or from the fence in the device's row, which a save, a
-//!   revocation, and the end of a session of an earlier life leave behind. So the order of confirmations does not matter.
+//!   revocation, and the end of a session of an earlier life leave behind. So the order of confirmations does not
+//!   matter.
 //! - A session counts while its node's lease stands. A node renews its lease before its first claim.
 //! - A device without an id of its own has no row, unless its session ended in a later life than it began: then a
 //!   fence, the first to make room.
 //!
 //! What is lost with the memory is lost: a revocation that was answered before it and not yet heard by the node that
-//! held the session, and positions. A session that the pool has lost is not known to it until its node has confirmed it,
-//! which [`nodes`](Sessions::nodes) cannot make up for.
+//! held the session, and positions. A session that the pool has lost is not known to it until its node has confirmed
+//! it, which [`nodes`](Sessions::nodes) cannot make up for.
 
 mod batch;
 mod leases;
@@ -88,7 +89,8 @@ impl Default for Spans {
 /// | `nodes` of 1000 readers of a bucket, all online | 400 µs of the server's time |
 /// | a renewal | one write; a read of each bucket's life, some 20 µs; a stretch of the sweep |
 ///
-/// Printed, and the bytes held to, by `cargo test -p feedgate-redis --test sessions a_session_and_a_device_cost_what_is_documented -- --nocapture`.
+/// Printed, and the bytes held to, by `cargo test -p feedgate-redis --test sessions
+/// a_session_and_a_device_cost_what_is_documented -- --nocapture`.
 pub struct RedisSessions {
     link: Link,
     epochs: Arc<dyn Epochs>,
@@ -102,8 +104,8 @@ pub struct RedisSessions {
 }
 
 impl RedisSessions {
-    /// The pool behind `link`, in as many buckets as the inboxes lie in ([`buckets`](feedgate_common::Inboxes::buckets)):
-    /// all processes have to agree on them.
+    /// The pool behind `link`, in as many buckets as the inboxes lie in
+    /// ([`buckets`](feedgate_common::Inboxes::buckets)): all processes have to agree on them.
     pub fn new(link: Link, epochs: Arc<dyn Epochs>, buckets: u16, spans: Spans) -> Self {
         let leases = Leases::new(link.clone(), spans.lease);
         let (renewed, round, scripts) = (Mutex::default(), Mutex::default(), Scripts::new());

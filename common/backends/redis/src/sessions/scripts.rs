@@ -1,6 +1,7 @@
 //! The scripts of the pool, each atomic on one bucket, and the text they and Rust speak to each other in.
 //!
-//! All numbers travel and are kept as decimal text: exact to 64 bits, and easy to read for an operator who looks into Redis.
+//! All numbers travel and are kept as decimal text: exact to 64 bits, and easy to read for an operator who looks into
+//! Redis.
 
 use std::str::FromStr;
 

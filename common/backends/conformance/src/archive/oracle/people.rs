@@ -1,5 +1,5 @@
-//! Compares the answers about follows, requests, shields, who may see an item, its reposts, and readers to whom items are
-//! addressed.
+//! Compares the answers about follows, requests, shields, who may see an item, its reposts, and readers to whom items
+//! are addressed.
 
 use feedgate_common::archive::Follow;
 use feedgate_common::around::{Onlooker, Viewer};

@@ -55,8 +55,8 @@ pub(crate) struct CommentRow {
     pub(crate) body: Option<CompactString>,
 }
 
-/// What stands before the body: of a deleted comment nothing follows. The first two are those of stores from before there
-/// were mentions.
+/// What stands before the body: of a deleted comment nothing follows. The first two are those of stores from before
+/// there were mentions.
 const DELETED: u8 = 0;
 const BODY: u8 = 1;
 const MENTIONS_AND_BODY: u8 = 2;

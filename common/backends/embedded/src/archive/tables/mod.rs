@@ -61,8 +61,8 @@
 //! ```
 //!
 //! Tags and encodings are the format on disk. A change after which this version cannot read older rows needs another
-//! number of [`FORMAT`]. What is only added needs none: a table, or another kind of row. An older version takes a row of a
-//! kind that it does not know for a damaged one, so a store with such a row cannot go back to that version.
+//! number of [`FORMAT`]. What is only added needs none: a table, or another kind of row. An older version takes a row
+//! of a kind that it does not know for a damaged one, so a store with such a row cannot go back to that version.
 
 mod adds;
 mod announcements;

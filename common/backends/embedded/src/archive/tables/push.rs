@@ -1,5 +1,5 @@
-//! Devices that push services reach, and what they are still to be told. Stores that were made before these tables existed
-//! have no rows in them.
+//! Devices that push services reach, and what they are still to be told. Stores that were made before these tables
+//! existed have no rows in them.
 
 use compact_str::CompactString;
 use feedgate_common::notices::NoticeRow;

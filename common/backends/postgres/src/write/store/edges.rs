@@ -53,9 +53,10 @@ SET is_on = excluded.is_on, generation = excluded.generation, from_seq = exclude
     quiet = CASE WHEN excluded.due IS NULL THEN e.quiet ELSE excluded.quiet AND (e.due IS NULL OR e.quiet) END"
 );
 
-/// Counts followers, and gives them the number of another state: the time in microseconds, or one more than before. It runs
-/// before the statement of the edges, whose triggers do the same for authors left out here: so the rows of all authors are locked in one order. A connection counts in one of
-/// sixteen rows, nearly one of its own. With more rows every publish would have more to add up.
+/// Counts followers, and gives them the number of another state: the time in microseconds, or one more than before. It
+/// runs before the statement of the edges, whose triggers do the same for authors left out here: so the rows of all
+/// authors are locked in one order. A connection counts in one of sixteen rows, nearly one of its own. With more rows
+/// every publish would have more to add up.
 const COUNT: &str = "
 INSERT INTO follower_counts AS c (author, slot, followers, changed)
 SELECT author, pg_backend_pid() % 16, more, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

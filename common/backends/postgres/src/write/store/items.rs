@@ -12,9 +12,8 @@ use crate::rows;
 use crate::versions::{self, Kept};
 use crate::write::batch::{Batch, Made};
 
-/// Stores items, their pushed records and the rows of their authors, and, while search is on, that the items are still to
-/// be indexed. An author's push becomes outstanding since the
-/// time of the record, unless it was outstanding already.
+/// Stores items, their pushed records and the rows of their authors, and, while search is on, that the items are still
+/// to be indexed. An author's push becomes outstanding since the time of the record, unless it was outstanding already.
 const APPEND: &str = "
 WITH made AS (
     INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, kind, foreign_id, body, feed,
@@ -47,8 +46,8 @@ const NARROW: &str = "INSERT INTO audiences (item, readers) VALUES ($1, $2)";
 /// Takes the foreign ids from deleted items, so that new items can have them.
 const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = ANY($1)";
 
-/// Stores new versions, which are still to be indexed while search is on. An item without a body is deleted: none of its
-/// earlier bodies is left, and its reactions are still to be removed.
+/// Stores new versions, which are still to be indexed while search is on. An item without a body is deleted: none of
+/// its earlier bodies is left, and its reactions are still to be removed.
 const CHANGE_ITEMS: &str = "
 WITH n AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[]) AS n(id, version, body, mentions)
