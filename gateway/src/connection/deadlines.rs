@@ -40,31 +40,34 @@ impl Deadlines {
     }
 
     /// The earliest of all deadlines. That for `connect` is left out if `is_connecting`: it has come, and waits for the
-    /// stores.
-    pub(crate) fn next(&self, is_connecting: bool) -> u64 {
+    /// stores. That for a pong is left out unless the connection `hears`, which means that it reads what comes: the
+    /// pong may lie behind what is not read yet.
+    pub(crate) fn next(&self, is_connecting: bool, hears: bool) -> u64 {
         let Self { connect, ping, pong, unanswered: _, slow, expiry, reread, goodbye } = *self;
         let connect = if is_connecting { NEVER } else { connect };
+        let pong = if hears { pong } else { NEVER };
         connect.min(ping).min(pong).min(slow).min(expiry).min(reread).min(goodbye)
     }
 
     /// Whether a deadline has come that holds whatever the peer has sent: one besides those for `connect` and for a
     /// pong.
-    pub(crate) fn are_due(&self, now: u64) -> bool {
-        now >= self.slow.min(self.expiry).min(self.reread) || self.is_ping_due(now)
+    pub(crate) fn are_due(&self, now: u64, hears: bool) -> bool {
+        now >= self.slow.min(self.expiry).min(self.reread) || self.is_ping_due(now, hears)
     }
 
-    /// Whether a ping is to be sent. While a pong is overdue, no further ping is sent.
-    pub(crate) fn is_ping_due(&self, now: u64) -> bool {
-        now >= self.ping && now < self.pong
+    /// Whether a ping is to be sent. While a pong is overdue, no further ping is sent, unless nothing that comes is
+    /// read: the peer goes if it gets no pings.
+    pub(crate) fn is_ping_due(&self, now: u64, hears: bool) -> bool {
+        now >= self.ping && (now < self.pong || !hears)
     }
 
     /// The code to close with if the peer has not sent in time what it must send: a `connect`, unless `is_connecting`,
-    /// or a pong. If that is noticed as late as [`STOOD_STILL_MS`], the peer gets the time anew: what it was to answer
-    /// may have left only now.
-    pub(crate) fn overdue(&mut self, now: u64, is_connecting: bool, settings: &Settings) -> Option<Close> {
+    /// or a pong, if the connection `hears`. If that is noticed as late as [`STOOD_STILL_MS`], the peer gets the time
+    /// anew: what it was to answer may have left only now.
+    pub(crate) fn overdue(&mut self, now: u64, is_connecting: bool, hears: bool, settings: &Settings) -> Option<Close> {
         let connect = (!is_connecting).then_some((&mut self.connect, settings.connect_within_secs, Close::Stale));
-        let pong = (&mut self.pong, settings.pong_within_secs, Close::NoPong);
-        for (deadline, within_secs, close) in connect.into_iter().chain([pong]) {
+        let pong = hears.then_some((&mut self.pong, settings.pong_within_secs, Close::NoPong));
+        for (deadline, within_secs, close) in connect.into_iter().chain(pong) {
             if now < *deadline {
                 continue;
             }
@@ -102,17 +105,29 @@ mod tests {
     fn a_peer_is_late_unless_it_is_this_process_that_is_late() {
         let settings = Settings { connect_within_secs: 10, pong_within_secs: 8, ..Settings::default() };
         let silent = || Deadlines::until_connect(10_000);
-        assert_eq!(silent().overdue(9_999, false, &settings), None);
-        assert_eq!(silent().overdue(10_000, false, &settings), Some(Close::Stale));
-        assert_eq!(silent().overdue(10_000, true, &settings), None, "the stores are late, not the peer");
+        assert_eq!(silent().overdue(9_999, false, true, &settings), None);
+        assert_eq!(silent().overdue(10_000, false, true, &settings), Some(Close::Stale));
+        assert_eq!(silent().overdue(10_000, true, true, &settings), None, "the stores are late, not the peer");
         let mut stopped = silent();
-        assert_eq!(stopped.overdue(12_000, false, &settings), None);
-        assert_eq!(stopped.overdue(22_000, false, &settings), Some(Close::Stale), "it got the time once more");
+        assert_eq!(stopped.overdue(12_000, false, true, &settings), None);
+        assert_eq!(stopped.overdue(22_000, false, true, &settings), Some(Close::Stale), "it got the time once more");
 
         let mut pinged = Deadlines::until_connect(NEVER);
         pinged.pinged(1_000, &settings);
-        assert_eq!(pinged.overdue(8_999, false, &settings), None);
-        assert_eq!(pinged.overdue(12_000, false, &settings), None);
-        assert_eq!(pinged.overdue(20_000, false, &settings), Some(Close::NoPong));
+        assert_eq!(pinged.overdue(8_999, false, true, &settings), None);
+        assert_eq!(pinged.overdue(12_000, false, true, &settings), None);
+        assert_eq!(pinged.overdue(20_000, false, true, &settings), Some(Close::NoPong));
+    }
+    #[test]
+    fn no_pong_is_missed_while_nothing_is_read() {
+        let settings = Settings { ping_interval_secs: 25, pong_within_secs: 8, ..Settings::default() };
+        let mut waiting = Deadlines::until_connect(NEVER);
+        waiting.pinged(1_000, &settings);
+        assert_eq!((waiting.next(false, true), waiting.next(false, false)), (9_000, 26_000));
+        assert_eq!(waiting.overdue(9_000, false, false, &settings), None);
+        assert!(!waiting.is_ping_due(26_000, true) && waiting.is_ping_due(26_000, false));
+        waiting.pinged(26_000, &settings);
+        assert_eq!(waiting.next(false, false), 51_000, "the timer waits for what is still to come");
+        assert_eq!(waiting.overdue(26_001, false, true, &settings), None, "it has the time anew once all is read");
     }
 }

@@ -1,12 +1,15 @@
 //! Pings, pongs and tokens that run out.
 
+use std::sync::Arc;
+
 use feedgate_gateway::Settings;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::clock::Clock;
+use super::faults::{FaultyInboxes, Weather};
 use super::phone::{Next, Phone};
-use super::rig::{Rig, within};
+use super::rig::{Rig, feeds, within};
 
 /// A node that pings every second and waits so many seconds for a pong, whose clock stands; and a device there.
 async fn pinged(pong_within_secs: u32) -> (Rig, Clock, Phone) {
@@ -84,6 +87,36 @@ async fn a_pong_for_the_last_ping_only_does_not_put_off_the_first_ones_deadline_
     }
     clock.advance(1).await;
     assert_eq!(phone.next().await, Next::Closed(3012), "the second ping's answer was due three seconds after it");
+    drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_pong_that_lies_behind_commands_that_wait_for_a_store_is_not_missed() {
+    let mut inboxes = None;
+    let rig = Rig::of(|parts, stores| {
+        let faulty = FaultyInboxes::over(stores.inboxes.clone());
+        parts.feeds = Arc::new(feeds(stores, faulty.clone()));
+        (parts.settings.ping_interval_secs, parts.settings.pong_within_secs) = (1, 1);
+        inboxes = Some(faulty);
+    });
+    let (rig, inboxes) = (rig.await, inboxes.unwrap());
+    rig.head("ann").await;
+    let clock = Clock::stop();
+    let mut phone = rig.connected("ann", "phone").await;
+    phone.polite = false;
+    inboxes.gate.set(Weather::Hanging);
+    let ask = |id: u32| json!({"id": id, "history": {"channel": "feed", "limit": 1}}).to_string();
+    phone.send((101..=140).map(ask).collect::<Vec<_>>().join("\n")).await;
+    clock.advance(1).await;
+    assert_eq!(phone.line().await, json!({}), "a ping");
+    phone.send("{}").await;
+    clock.advance(2).await;
+    inboxes.gate.set(Weather::Fair);
+    let mut answered = 0;
+    while answered < 40 {
+        answered += u32::from(phone.line().await["id"].is_u64());
+    }
     drop(clock);
     rig.stop().await;
 }
