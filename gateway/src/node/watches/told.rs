@@ -156,7 +156,8 @@ impl Told {
         }
         let counts = || self.counts.iter().filter(|(number, _)| *number > upto);
         let mut due: Vec<_> = counts().chain(self.comments.iter().filter(|(number, _)| *number > upto)).collect();
-        due.sort_unstable_by_key(|(number, _)| *number);
+        // Who is told that comments were missed loads all comments up to there, but not the counts: these come first.
+        due.sort_by_key(|(number, _)| self.missed.max(*number));
         for (number, news) in due {
             // What was missed is told by now, and is not told again.
             upto = self.missed.max(*number);
@@ -233,6 +234,16 @@ mod tests {
             (upto, _) = (next, frames.push(frame));
         }
         assert_eq!(frames, [["first"], ["counts"], ["second"]]);
+    }
+
+    #[test]
+    fn s4_counts_are_told_although_later_comments_were_missed() {
+        let mut told = Told::default();
+        told.comment(news("first"));
+        told.counts(news("counts"));
+        told.miss();
+        let (heard, upto) = after(&told, 0, ANN, 1);
+        assert_eq!((heard, upto), (["\"missed\"", "counts"].map(str::to_owned).to_vec(), told.last()));
     }
 
     #[test]
