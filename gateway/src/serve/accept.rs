@@ -170,7 +170,12 @@ impl Acceptor {
             tokio::select! {
                 biased;
                 // The connection goes first, so that a request that has arrived is seen before its sender has to go.
-                ended = &mut connection => return Ok(ended?),
+                ended = &mut connection => {
+                    if let Ok(takeover) = handed_over.try_recv() {
+                        takeover.give_up();
+                    }
+                    return Ok(ended?);
+                }
                 Some(takeover) = handed_over.recv() => {
                     let parts = connection.into_parts().expect("it is no WebSocket, because its request has no answer");
                     takeover.begin(parts.io);

@@ -93,6 +93,11 @@ impl Takeover {
         let arrival = Arrival { transport: Transport::Stream(Box::new(stream)), format, asked_ms, slot, stay };
         ports.tasks.spawn(Connection::new(ports.connections.clone(), arrival));
     }
+
+    /// Gives back the place on the node: the HTTP connection has ended before the session began.
+    pub(super) fn give_up(self) {
+        self.door.ports.node.local.pool.depart(&self.slot);
+    }
 }
 
 /// A random number for a session or a request; it cannot be guessed.
