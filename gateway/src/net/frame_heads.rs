@@ -1,8 +1,9 @@
 //! Finds where the frames begin in what a peer sends, before the WebSocket parser gets the bytes.
 //!
-//! The socket needs two things that the parser does not tell. The parser gives no message for an empty continuation
+//! The socket needs three things that the parser does not tell. The parser gives no message for an empty continuation
 //! frame, so a flood of them would cost the peer nothing. And it takes the close code 1014 (bad gateway), which IANA
-//! registered after RFC 6455 was written, for a forbidden code and answers 1002.
+//! registered after RFC 6455 was written, for a forbidden code and answers 1002. It does not say whether its buffer
+//! holds a part of a message.
 //!
 //! ```text
 //!   bytes of a read ──▶ pass: counts the frames, writes 1013 for 1014 ──▶ the parser
@@ -11,7 +12,10 @@
 //! Invariants: a read may end anywhere, also within a head. Only the code of a close frame is ever changed. The parser
 //! decides whether a frame is legal.
 
-/// The opcode of a close frame.
+/// The bit of a head's first byte that says that no further frame of the message follows.
+const FIN: u8 = 0x80;
+
+/// The opcode of a close frame, and the least one of a control frame.
 const CLOSE: u8 = 8;
 
 /// The first byte of both close codes, 1013 and 1014; the next two constants are their second bytes.
@@ -35,6 +39,8 @@ pub(crate) struct FrameHeads {
     /// The first two bytes of the mask; 0 if there is none.
     mask: [u8; 2],
     close: CloseCode,
+    /// Whether a message was begun whose last frame has not begun.
+    goes_on: bool,
 }
 
 /// Where in a frame the next byte stands.
@@ -85,10 +91,21 @@ impl FrameHeads {
         self.close == CloseCode::BadGateway
     }
 
+    /// Whether all that has passed are whole messages: the next byte begins another one.
+    pub(crate) fn is_between_messages(&self) -> bool {
+        self.part == Part::Head(0) && !self.goes_on
+    }
+
     /// Takes `byte` as byte number `at` of a head, and gives whether it is the head's last byte.
     fn pass_head(&mut self, at: u8, byte: u8) -> bool {
         match at {
-            0 => (self.opcode, self.mask) = (byte & 0x0F, [0; 2]),
+            0 => {
+                (self.opcode, self.mask) = (byte & 0x0F, [0; 2]);
+                // A control frame may stand between the frames of a message.
+                if self.opcode < CLOSE {
+                    self.goes_on = byte & FIN == 0;
+                }
+            }
             1 => {
                 (self.second, self.left) =
                     (byte, if Self::length_bytes(byte) == 0 { u32::from(byte & 0x7F) } else { 0 })

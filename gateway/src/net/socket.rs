@@ -69,9 +69,6 @@ pub(crate) struct Socket {
     context: WebSocketContext,
     wire: Wire,
     frames: Frames,
-    /// How many bytes the messages that came out of the context would take as frames of the shortest form. At most
-    /// `Wire::taken`; equal only if the context holds nothing, not even a part of a frame. Both wrap around.
-    understood: u32,
     /// Whether a message has stretched the reader's buffer.
     stretched: bool,
     /// Whether the context still holds bytes that came before the upgrade; the stream does not become ready for these.
@@ -81,8 +78,6 @@ pub(crate) struct Socket {
 #[derive(Debug)]
 struct Wire {
     link: Link,
-    /// How many bytes were handed to the context. Wraps around.
-    taken: u32,
     heads: FrameHeads,
 }
 
@@ -94,13 +89,13 @@ impl Socket {
         let config = config(message_max);
         let (mut heads, mut read) = (FrameHeads::default(), early.to_vec());
         let begun = heads.pass(&mut read);
-        let (taken, reads) = (early.len() as u32, begun.max(early.len().div_ceil(READ_BUFFER) as u32));
+        let reads = begun.max(early.len().div_ceil(READ_BUFFER) as u32);
         let context = match early {
             [] => WebSocketContext::new(Role::Server, Some(config)),
             _ => WebSocketContext::from_partially_read(read, Role::Server, Some(config)),
         };
-        let wire = Wire { link: Link::new(stream, reads), taken, heads };
-        Self { context, wire, frames, understood: 0, stretched: !early.is_empty(), early: !early.is_empty() }
+        let wire = Wire { link: Link::new(stream, reads), heads };
+        Self { context, wire, frames, stretched: !early.is_empty(), early: !early.is_empty() }
     }
 
     /// The connection below, with what waits to be written.
@@ -141,16 +136,16 @@ impl Socket {
         }
     }
 
-    /// Gives a stretched buffer back to the allocator if nothing is in it.
+    /// Gives a stretched buffer back to the allocator if nothing is in it. To be called when the context has asked for
+    /// more bytes than there are: then it holds no whole frame.
     fn shrink(&mut self) {
-        if self.stretched && self.understood == self.wire.taken && self.context.can_write() {
+        if self.stretched && self.wire.heads.is_between_messages() && self.context.can_write() {
             self.context = WebSocketContext::new(Role::Server, Some(*self.context.get_config()));
             self.stretched = false;
         }
     }
 
     fn sort(&mut self, message: Message) -> Incoming {
-        self.understood = self.understood.wrapping_add(shortest_frame(message.len()) as u32);
         self.stretched |= message.len() > READ_BUFFER / 2;
         match message {
             Message::Text(text) => Incoming::Text(text),
@@ -222,7 +217,6 @@ impl Socket {
 impl Read for Wire {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.link.try_read(buf)?;
-        self.taken = self.taken.wrapping_add(read as u32);
         self.link.reads += self.heads.pass(&mut buf[..read]).max(u32::from(read > 0));
         Ok(read)
     }
@@ -247,16 +241,6 @@ fn config(message_max: usize) -> WebSocketConfig {
         .max_write_buffer_size(1024)
         .max_message_size(Some(message_max))
         .max_frame_size(Some(message_max))
-}
-
-/// The bytes of a masked frame with `payload` bytes of payload, when its length is written in the shortest way.
-fn shortest_frame(payload: usize) -> u64 {
-    let head = match payload {
-        0..=125 => 6,
-        126..=0xFFFF => 8,
-        _ => 14,
-    };
-    head + payload as u64
 }
 
 fn broken(error: &Error) -> Broken {
@@ -288,7 +272,12 @@ mod tests {
 
     /// A masked text frame of up to 65,535 bytes, with a mask of zero.
     fn frame(payload: &str) -> Vec<u8> {
-        let mut frame = vec![0x81];
+        frame_of(0x81, payload)
+    }
+
+    /// A masked frame with this first byte, which has the opcode and says whether the frame ends its message.
+    fn frame_of(first: u8, payload: &str) -> Vec<u8> {
+        let mut frame = vec![first];
         match payload.len() {
             len @ 0..=125 => frame.push(0x80 | len as u8),
             len => frame.extend([0xFE, (len >> 8) as u8, len as u8]),
@@ -309,12 +298,12 @@ mod tests {
         }
     }
 
-    /// Polls until all `sent` bytes have been taken, and nothing more is there.
-    async fn drained(socket: &mut Socket, sent: u32) {
+    /// Polls, at least once, until what was taken ends between messages, or within one. Then nothing more is there.
+    async fn drained(socket: &mut Socket, between: bool) {
         poll_fn(|cx| {
             socket.wire.link.begin_poll();
             assert!(socket.poll_read(cx).is_pending());
-            if socket.wire.taken == sent { Poll::Ready(()) } else { Poll::Pending }
+            if socket.wire.heads.is_between_messages() == between { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
@@ -329,14 +318,32 @@ mod tests {
         peer.write_all(&first).await.unwrap();
         peer.write_all(head).await.unwrap();
         assert_eq!(next(&mut socket).await, large);
-        drained(&mut socket, (first.len() + head.len()) as u32).await;
+        drained(&mut socket, false).await;
         assert!(socket.stretched, "the part of a frame must stay");
         peer.write_all(tail).await.unwrap();
         assert_eq!(next(&mut socket).await, small);
-        drained(&mut socket, (first.len() + head.len() + tail.len()) as u32).await;
+        drained(&mut socket, true).await;
         assert!(!socket.stretched, "now it is empty");
         peer.write_all(&frame("after")).await.unwrap();
         assert_eq!(next(&mut socket).await, "after");
+    }
+
+    #[tokio::test]
+    async fn a_buffer_is_given_back_whatever_frames_have_stretched_it() {
+        let (mut socket, mut peer) = pair().await;
+        let (half, empty) = ("x".repeat(5000), "");
+        peer.write_all(&[frame_of(0x01, &half), frame_of(0x00, empty)].concat()).await.unwrap();
+        drained(&mut socket, false).await;
+        peer.write_all(&frame_of(0x80, &half)).await.unwrap();
+        assert_eq!(next(&mut socket).await, half.repeat(2));
+        drained(&mut socket, true).await;
+        assert!(!socket.stretched, "a message of several frames is done with");
+        // A length of five that is written as one of more than 125.
+        let long = [&[0x81, 0xFE, 0, 5, 0, 0, 0, 0], "later".as_bytes()].concat();
+        peer.write_all(&[frame(&half), long].concat()).await.unwrap();
+        assert_eq!((next(&mut socket).await, next(&mut socket).await), (half, "later".to_owned()));
+        drained(&mut socket, true).await;
+        assert!(!socket.stretched, "a length may be written in another way than the shortest");
     }
 
     #[tokio::test]
