@@ -31,6 +31,10 @@ const COMMENTS: &str = "/v1/items/{id}/comments";
 /// The path of one comment, which a reader's token reads, edits and deletes.
 const COMMENT: &str = "/v1/items/{id}/comments/{comment}";
 
+/// The path of a session that only receives. A page that sends its token in a header asks with `fetch`, and so goes on
+/// with a header too.
+const ONE_WAY: &str = "/connection/uni_sse";
+
 /// The paths whose GET takes a reader's token.
 const FOR_READERS: &[&str] = &[
     "/v1/items",
@@ -55,7 +59,7 @@ const FOR_READERS: &[&str] = &[
     "/v1/users/{user}/outbox",
     "/v1/users/{user}/sent",
     "/v1/users/{user}/sessions",
-    "/connection/uni_sse",
+    ONE_WAY,
 ];
 
 /// The paths of sessions where WebSocket is blocked, each with its method.
@@ -75,6 +79,9 @@ fn shared(path: &str) -> Option<(&'static str, &'static str)> {
     }
     if path == COMMENT {
         return Some(("GET, PATCH, DELETE", "Authorization, Content-Type, If-Match"));
+    }
+    if path == ONE_WAY {
+        return Some(("GET", "Authorization, Last-Event-ID"));
     }
     if FOR_READERS.contains(&path) {
         return Some(("GET", "Authorization"));
@@ -136,6 +143,7 @@ mod tests {
         assert_eq!(shared, offered);
         assert!(readers(&document["paths"][REACTION]["put"]) && readers(&document["paths"][REACTION]["delete"]));
         assert_eq!(super::shared(REACTION), Some(("PUT, DELETE", "Authorization")));
+        assert_eq!(super::shared(ONE_WAY), Some(("GET", "Authorization, Last-Event-ID")));
         assert!(readers(&document["paths"][COMMENTS]["post"]) && readers(&document["paths"][COMMENT]["patch"]));
         assert!(super::shared(COMMENT).is_some_and(|(methods, _)| methods == "GET, PATCH, DELETE"));
     }
