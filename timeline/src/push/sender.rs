@@ -82,7 +82,8 @@ impl Sender {
         let now = now();
         let limit = self.settings.batch.max(1) * self.settings.calls_at_once.max(1);
         let lease = 2 * self.settings.timeout + Duration::from_secs(5);
-        let due = self.feeds.archive().take_due(now, after(now, lease), limit).await?;
+        let lease_until = after(now, lease);
+        let due = self.feeds.archive().take_due(now, lease_until, limit).await?;
         let full = due.len() == limit;
         if due.is_empty() {
             return Ok(false);
@@ -90,7 +91,7 @@ impl Sender {
         failpoint::hit("push-taken");
         let (ready, dropped) = self.prepare(due, now).await?;
         self.settle(dropped.into_iter().map(|notice| Settled { notice, outcome: Outcome::Dropped }).collect()).await?;
-        let calls = ready.chunks(self.settings.batch.max(1)).map(|chunk| self.tell(chunk));
+        let calls = ready.chunks(self.settings.batch.max(1)).map(|chunk| self.tell(chunk, lease_until));
         let calls: Vec<_> = calls.collect();
         let mut calls = stream::iter(calls).buffer_unordered(self.settings.calls_at_once.max(1));
         while let Some(told) = calls.next().await {
@@ -146,11 +147,14 @@ impl Sender {
     }
 
     /// Tells all of these by one call. If the receiver refuses the call, each is told by itself, so that one that it
-    /// cannot take holds up no other.
-    async fn tell(&self, chunk: &[Ready]) -> Result<()> {
+    /// cannot take holds up no other. What cannot be told before the lease ends comes again after it.
+    async fn tell(&self, chunk: &[Ready], lease_until: Millis) -> Result<()> {
         match self.call(chunk).await {
             Answer::Gone | Answer::Refused(_) if chunk.len() > 1 => {
                 for one in chunk {
+                    if after(now(), self.settings.timeout) > lease_until {
+                        break;
+                    }
                     let answer = self.call(std::slice::from_ref(one)).await;
                     self.take_in(std::slice::from_ref(one), answer).await?;
                 }
