@@ -146,21 +146,25 @@ impl Users {
 
     /// The name of each number. `Corrupt` if a number was never given, since only stored rows hold numbers.
     pub(crate) async fn names(&self, pool: &Pool, users: &[UserNo]) -> Result<Vec<UserId>> {
-        let unknown: Vec<i32> =
-            users.iter().filter(|no| self.by_no.get(*no).is_none()).map(|no| rows::user(*no)).collect();
+        let known: Vec<_> = users.iter().map(|no| self.by_no.get(no)).collect();
+        let unknown = users.iter().zip(&known).filter(|(_, name)| name.is_none());
+        let unknown: Vec<i32> = unknown.map(|(no, _)| rows::user(*no)).collect();
         let mut read = HashMap::new();
         if !unknown.is_empty() {
             let unknown = &unknown;
             read = pool.read(work!(|connection| names_of(connection, unknown))).await?;
         }
-        let name = |no: &UserNo| match read.get(no).cloned().or_else(|| self.by_no.get(no)) {
-            Some(name) => {
-                self.by_no.insert(*no, name.clone());
-                Ok(name)
-            }
-            None => Err(fault::store_error(corrupt(format_args!("user {} has no name", no.0)))),
+        let name = |(no, known): (&UserNo, Option<UserId>)| match known {
+            Some(name) => Ok(name),
+            None => match read.get(no) {
+                Some(name) => {
+                    self.by_no.insert(*no, name.clone());
+                    Ok(name.clone())
+                }
+                None => Err(fault::store_error(corrupt(format_args!("user {} has no name", no.0)))),
+            },
         };
-        users.iter().map(name).collect()
+        users.iter().zip(known).map(name).collect()
     }
 }
 
