@@ -9,7 +9,7 @@ use feedgate_common::announce::{Act, Announcement, Numbered};
 use sqlx::PgConnection;
 
 use crate::fault::corrupt;
-use crate::rows;
+use crate::rows::{self, column};
 
 /// The order of the rows is that of the operations, and so is that of their numbers.
 const KEEP: &str = r#"
@@ -32,9 +32,6 @@ WHERE relay = $1 OR until < clock_timestamp()";
 
 /// Stores what the operations of a call leave to be told. To be called with the locks of their users held.
 pub(crate) async fn keep(connection: &mut PgConnection, told: &[Announcement]) -> sqlx::Result<()> {
-    fn column<'a, T>(told: &'a [Announcement], value: impl Fn(&'a Announcement) -> T) -> Vec<T> {
-        told.iter().map(value).collect()
-    }
     sqlx::query(KEEP)
         .bind(column(told, |told| told.at))
         .bind(column(told, |told| told.act as i16))

@@ -21,7 +21,7 @@ use feedgate_common::{DirectSeq, DisplayKey, InboxKey, ItemId, Millis, Op, UserN
 use sqlx::PgConnection;
 
 use crate::fault::corrupt;
-use crate::rows;
+use crate::rows::{self, column};
 
 /// In the order of their numbers, as all writes lock readers.
 const LOCK: &str =
@@ -204,10 +204,6 @@ async fn store(
         .execute(connection)
         .await?;
     Ok(())
-}
-
-fn column<T>(addressed: &[Addressed], value: impl Fn(&Addressed) -> T) -> Vec<T> {
-    addressed.iter().map(value).collect()
 }
 
 /// The ranking of a feed, the greatest key first.

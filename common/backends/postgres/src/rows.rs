@@ -37,6 +37,17 @@ pub(crate) fn user(no: UserNo) -> i32 {
     i32::try_from(no.0).unwrap_or(i32::MAX)
 }
 
+/// The values of one column, one for each row.
+pub(crate) fn column<'a, Row, T>(rows: &'a [Row], value: impl Fn(&'a Row) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
+}
+
+/// Numbers as PostgreSQL writes an array. A column of arrays of several lengths is bound as texts.
+pub(crate) fn array(numbers: impl Iterator<Item = i32>) -> String {
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
 pub(crate) fn user_of(column: i32) -> Result<UserNo, Error> {
     u32::try_from(column).map(UserNo).map_err(|_| corrupt(format_args!("{column} where a user's number stands")))
 }

@@ -209,7 +209,12 @@ async fn take_in(
             .bind(found.iter().map(|row| subject(row.subject)).collect::<Vec<_>>())
             .bind(found.iter().map(|row| row.id).collect::<Vec<_>>())
             .bind(found.iter().map(|row| row.at).collect::<Vec<_>>())
-            .bind(found.iter().map(|row| array(&row.marks)).collect::<Vec<_>>())
+            .bind(
+                found
+                    .iter()
+                    .map(|row| rows::array(row.marks.iter().map(|mark| mark.cast_signed())))
+                    .collect::<Vec<_>>(),
+            )
             .execute(connection)
             .await?;
     }
@@ -236,12 +241,6 @@ async fn people(connection: &mut PgConnection, users: &[i64]) -> sqlx::Result<Ve
         Ok(Row { subject: Subject::Users, id: user.into(), at, marks })
     };
     read.into_iter().map(row).collect()
-}
-
-/// Marks as PostgreSQL writes an array.
-fn array(marks: &BTreeSet<Mark>) -> String {
-    let numbers: Vec<String> = marks.iter().map(|mark| mark.cast_signed().to_string()).collect();
-    format!("{{{}}}", numbers.join(","))
 }
 
 /// The candidates of a look. To be called within a transaction that reads.
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_written_as_an_array_of_signed_numbers() {
-        assert_eq!(array(&[1, u32::MAX].into()), "{1,-1}");
+    fn numbers_are_written_as_an_array() {
+        assert_eq!(rows::array([1, -1].into_iter()), "{1,-1}");
     }
 }

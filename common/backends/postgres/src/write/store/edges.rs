@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use feedgate_common::UserNo;
 use sqlx::PgConnection;
 
-use super::column;
-use crate::rows;
+use crate::rows::{self, column};
 use crate::write::batch::Batch;
 
 /// Computes in SQL what [`feedgate_common::graph::listed_at`] computes from `since` and the next number.
@@ -53,10 +52,10 @@ SET is_on = excluded.is_on, generation = excluded.generation, from_seq = exclude
     quiet = CASE WHEN excluded.due IS NULL THEN e.quiet ELSE excluded.quiet AND (e.due IS NULL OR e.quiet) END"
 );
 
-/// Counts followers, and gives them the number of another state: the time in microseconds, or one more than before. It
-/// runs before the statement of the edges, whose triggers do the same for authors left out here: so the rows of all
-/// authors are locked in one order. A connection counts in one of sixteen rows, nearly one of its own. With more rows
-/// every publish would have more to add up.
+/// Counts followers, and raises `changed`, the number of the state of an author's followers: it becomes the time in
+/// microseconds, or one more than before. This runs before the statement of the edges, whose triggers raise the number
+/// for the authors that are left out here: so the rows of all authors are locked in one order. Each connection counts
+/// in one of sixteen rows, so that few wait for each other. With more rows each publish would have more to add up.
 const COUNT: &str = "
 INSERT INTO follower_counts AS c (author, slot, followers, changed)
 SELECT author, pg_backend_pid() % 16, more, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

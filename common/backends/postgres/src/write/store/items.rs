@@ -1,14 +1,13 @@
 //! Stores items, authors, pushed records and idempotency keys.
 
-use feedgate_common::ItemId;
 use feedgate_common::accept::{Door, ItemRow};
 use feedgate_common::change::Route;
 use feedgate_common::mentions::text_of;
+use feedgate_common::{ItemId, UserNo};
 use sqlx::PgConnection;
 
-use super::column;
 use crate::rankings;
-use crate::rows;
+use crate::rows::{self, column};
 use crate::versions::{self, Kept};
 use crate::write::batch::{Batch, Made};
 
@@ -41,7 +40,10 @@ FROM unnest($22::integer[], $23::bigint[], $24::smallint[], $25::smallint[], $26
             $29::bigint[], $30::bigint[], $31::boolean[], $33::smallint[])
     AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, history, route)";
 
-const NARROW: &str = "INSERT INTO audiences (item, readers) VALUES ($1, $2)";
+/// Stores the audiences of narrowed items. Arrays of arrays must be of one length, so each audience comes as text.
+const NARROW: &str = "
+INSERT INTO audiences (item, readers)
+SELECT item, readers::integer[] FROM unnest($1::bigint[], $2::text[]) AS n(item, readers)";
 
 /// Takes the foreign ids from deleted items, so that new items can have them.
 const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = ANY($1)";
@@ -89,9 +91,8 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
     if !batch.authors.is_empty() || !batch.made.is_empty() {
         append(connection, batch).await?;
     }
-    for (item, readers) in &batch.narrowed {
-        let readers: Vec<i32> = readers.iter().copied().map(rows::user).collect();
-        sqlx::query(NARROW).bind(rows::item(*item)).bind(readers).execute(&mut *connection).await?;
+    if !batch.narrowed.is_empty() {
+        narrow(connection, batch).await?;
     }
     versions::keep(connection, &replaced(batch)).await?;
     if !batch.edited.is_empty() {
@@ -108,6 +109,13 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
         keep_retries(connection, batch).await?;
     }
     Ok(())
+}
+
+async fn narrow(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    let items: Vec<i64> = batch.narrowed.iter().map(|(item, _)| rows::item(*item)).collect();
+    let text = |readers: &[UserNo]| rows::array(readers.iter().copied().map(rows::user));
+    let audiences: Vec<String> = batch.narrowed.iter().map(|(_, readers)| text(readers)).collect();
+    sqlx::query(NARROW).bind(items).bind(audiences).execute(connection).await.map(drop)
 }
 
 /// The bodies that were replaced of items that live.

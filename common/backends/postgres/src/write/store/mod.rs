@@ -22,8 +22,3 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, bucket
     reposts::count(connection, &batch.reposts).await?;
     numbered::all(connection, batch).await
 }
-
-/// The values of one column, one for each row.
-fn column<'a, Row, T>(rows: &'a [Row], value: impl Fn(&'a Row) -> T) -> Vec<T> {
-    rows.iter().map(value).collect()
-}

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use feedgate_common::change::Route;
 use sqlx::PgConnection;
 
-use super::column;
-use crate::rows;
+use crate::rows::{self, column};
 use crate::write::batch::{Appended, Batch};
 
 /// Stores what is addressed to readers, makes it outstanding, and marks the adds of items that are gone or moved.
