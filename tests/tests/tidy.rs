@@ -80,24 +80,36 @@ fn every_link_of_a_document_leads_to_a_file() {
     }
 }
 
-/// Width of a line of Markdown, in characters.
-const MARKDOWN_WIDTH: usize = 100;
-
-#[test]
-fn no_line_of_a_document_is_longer_than_100_characters_but_in_tables_and_code() {
+/// Fails if a text has a line of more characters than `width`, but in tables and code. `text_of` gives what is text of
+/// a line, or `None` where the whole line is something else.
+fn no_line_is_longer(width: usize, ending: &str, text_of: impl Fn(&str) -> Option<&str>) {
     let mut long = Vec::new();
-    for (path, text) in files(".md") {
+    for (path, text) in files(ending) {
         let mut in_code = false;
         for (n, line) in text.lines().enumerate() {
-            let is_fence = line.trim_start().starts_with("```");
+            let Some(text) = text_of(line.trim_start()) else {
+                in_code = false;
+                continue;
+            };
+            let is_fence = text.starts_with("```");
             in_code ^= is_fence;
-            let may_be_long = in_code || is_fence || line.trim_start().starts_with('|');
-            if !may_be_long && line.chars().count() > MARKDOWN_WIDTH {
+            let may_be_long = in_code || is_fence || text.starts_with('|');
+            if !may_be_long && line.chars().count() > width {
                 long.push(format!("{path}:{}", n + 1));
             }
         }
     }
-    assert!(long.is_empty(), "longer than {MARKDOWN_WIDTH} characters: {long:?}");
+    assert!(long.is_empty(), "longer than {width} characters: {long:?}");
+}
+
+#[test]
+fn no_line_of_a_document_is_longer_than_100_characters_but_in_tables_and_code() {
+    no_line_is_longer(100, ".md", |line| Some(line));
+}
+
+#[test]
+fn no_line_of_a_comment_is_longer_than_120_characters_but_in_tables_and_code() {
+    no_line_is_longer(120, ".rs", |line| Some(line.strip_prefix("//")?.trim_start_matches(['/', '!', ' '])));
 }
 
 /// The endings of the sources whose comments are read, each with what begins a line of comment there.
