@@ -10,12 +10,15 @@
 //! ```
 //!
 //! An id that Feedgate gives is `ms << 22 | counter`, and its rank is that `ms`. So the item usually costs only the
-//! bytes of its counter. Any other values are allowed too and only take longer: 46 bytes at most.
+//! bytes of its counter. Any other values are allowed too and only take longer: [`ENTRY_MAX`] bytes at most.
 //!
 //! The generation, which differs from reader to reader, comes first: a store may pack a record once, and put the
 //! generation of each reader before it.
 
 use crate::{DisplayKey, Entry, ItemId, Op, UserNo, varint};
+
+/// The most bytes that one entry takes.
+pub const ENTRY_MAX: usize = 46;
 
 const BY_RANK: u8 = 1 << 2;
 const BARE: u8 = 1 << 3;

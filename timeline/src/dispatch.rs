@@ -17,10 +17,11 @@ use feedgate_common::archive::Event;
 use feedgate_common::error::Result;
 use feedgate_common::jobs::Job;
 use feedgate_common::trace::Turn;
-use feedgate_common::{Archive, Bucket, DirectSeq, InboxKey, OutboxSeq, PullSeq, UserNo, Watermarks, failpoint};
+use feedgate_common::{Archive, Bucket, InboxKey, OutboxSeq, UserNo, failpoint};
 use futures_util::{StreamExt, stream};
 
 use crate::execute::{Executor, Reached};
+use crate::fanout::direct::NOTHING;
 
 /// Cuts jobs into pieces.
 pub(crate) struct Dispatcher {
@@ -62,8 +63,7 @@ impl Dispatcher {
         Ok(match finished {
             [Event::Outbox { author, seq, .. }] => self.head(*author, *seq).await? > *seq,
             [Event::Direct { reader, seq }] => {
-                let beyond = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
-                self.archive.news(InboxKey::main(*reader), beyond, 1).await?.upto.direct > *seq
+                self.archive.news(InboxKey::main(*reader), NOTHING, 1).await?.upto.direct > *seq
             }
             _ => false,
         })

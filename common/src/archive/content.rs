@@ -62,7 +62,7 @@ pub struct EdgeState {
     /// The edge in the snapshot.
     pub edge: Edge,
     /// The adds up to the cut, in outbox order; none if the edge is off. If there are more than [`EDGE_ADDS_MAX`], only
-    /// the first of them, one more than that number.
+    /// some of them, but more than that number, by which the caller knows it.
     pub adds: Vec<FeedAdd>,
     /// The greatest key that the edge shows and that is not among `adds`, because the edge shows a long past. It is as
     /// good as unknown if there are more adds than [`EDGE_ADDS_MAX`].

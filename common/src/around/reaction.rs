@@ -120,8 +120,7 @@ pub fn newest_of(lists: impl IntoIterator<Item = Place>, limit: usize) -> Vec<Pl
     all
 }
 
-/// Where the list of the reactions of `kind` goes on after `before`: strictly below the time and user (false), or at
-/// them too (true).
+/// Whether a reaction of `kind`, by the user of `before` and at the same time, still comes after `before` in the list.
 pub fn place_after(before: &Place, kind: &ReactionKind) -> bool {
     *kind < before.kind
 }

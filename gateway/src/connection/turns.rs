@@ -95,7 +95,8 @@ impl Connection {
                 let channel = self.channels.of(feed);
                 channel.backoff.succeeded();
                 channel.looking |= found.is_cut();
-                if let Some(held) = held {
+                // To hold nothing would still take memory of an idle connection.
+                if let Some(held) = held.filter(|held| held.bytes() > 0) {
                     self.transport.link_mut().hold(held);
                 }
                 if let Some(pushing) = pushing {

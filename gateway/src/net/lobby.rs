@@ -155,7 +155,7 @@ impl Guest {
     }
 
     /// Whether a request has come whose answer has not begun.
-    pub(crate) fn is_answered(&self) -> bool {
+    pub(crate) fn is_asking(&self) -> bool {
         self.requests() != self.answers.load(Ordering::Acquire)
     }
 

@@ -59,7 +59,7 @@ impl TimedStream {
 
     /// When the peer must have sent more; `None` while a request is being answered.
     fn listens_until(&self) -> Option<Instant> {
-        if self.guest.is_answered() {
+        if self.guest.is_asking() {
             return None;
         }
         Some(self.head.map_or_else(|| self.active + self.guest.may_rest(self.timeout), |head| head + self.timeout))
@@ -124,7 +124,7 @@ impl AsyncRead for TimedStream {
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if read.is_ready() {
             this.active = Instant::now();
-            if buf.filled().len() > before && !this.guest.is_answered() {
+            if buf.filled().len() > before && !this.guest.is_asking() {
                 this.head.get_or_insert(this.active);
             }
             return read;

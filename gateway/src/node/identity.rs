@@ -10,8 +10,8 @@ use feedgate_common::{DeviceId, FeedId, InboxKey, Millis, Position};
 /// Stands for the time at which a token was issued that does not say when: before any other time.
 const UNKNOWN: Millis = Millis::MIN;
 
-/// The user and the device of a connected session, which never change, and when its token was issued. 104 bytes, shared
-/// by the connection's task and its seat in the pool.
+/// The user and the device of a connected session, which never change, and when its newest token was issued. It takes
+/// 104 bytes, and is shared by the connection's task and its seat in the pool.
 #[derive(Debug)]
 pub(crate) struct Identity {
     /// The user that the token names.

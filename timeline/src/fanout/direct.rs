@@ -20,7 +20,7 @@ use super::FanOut;
 use crate::push::Noter;
 
 /// Stands for a place after all news. A read from here gives no items, and says how far the news go.
-const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
+pub(crate) const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
 
 const DELIVERY: &str = "the delivery of what is addressed to a reader";
 

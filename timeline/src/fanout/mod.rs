@@ -14,7 +14,7 @@
 //! The fourth door, pull, belongs to the reads of a gateway: [`Changes`](feedgate_common::feed::Changes).
 
 mod advance;
-mod direct;
+pub(crate) mod direct;
 mod edge;
 mod known;
 mod plan;

@@ -14,7 +14,6 @@
 mod checks;
 mod direct;
 mod lists;
-mod living;
 
 use std::fs;
 use std::io;

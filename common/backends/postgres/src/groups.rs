@@ -10,9 +10,9 @@
 //! Invariants:
 //! - A group is begun after each of its calls was made, so it sees all that was durable by then.
 //! - Calls are put into groups in the order in which they came.
-//! - A caller that goes away does not affect the other callers, and a call of its that was not begun is never begun. A
-//!   call that gives up after waiting too long does so before it is begun; if it asked [to the
-//!   end](Groups::ask_to_the_end), it waits for the answer once it is begun.
+//! - A caller that goes away does not affect the others. If its call was not begun, it never is.
+//! - A caller gives up after [`pool::CALL`]. One that asks [to the end](Groups::ask_to_the_end) gives up only a call
+//!   that was not begun; once it is begun, the caller waits for the answer.
 //! - Each group is a task of its own. If it ends without answers, by a panic or with its runtime, its callers are told
 //!   so.
 

@@ -111,8 +111,6 @@ use write::{Queue, Settings};
 /// The Archive of one PostgreSQL database. Share one handle: each has connections of its own.
 pub struct PostgresArchive {
     pool: Arc<Pool>,
-    /// The number of buckets into which the index of followers divides readers.
-    buckets: u16,
     users: Arc<Users>,
     queue: Queue,
     reacting: Reacting,
@@ -156,7 +154,7 @@ impl PostgresArchive {
         let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
         let (ahead, finishing) = (SharedAhead::start(pool.clone()), Finishing::start(pool.clone()));
         let (lows, epochs) = (Lows::default(), Epochs::default());
-        Ok(Self { pool, buckets, users, queue, reacting, settings, rules, items, news, ahead, finishing, lows, epochs })
+        Ok(Self { pool, users, queue, reacting, settings, rules, items, news, ahead, finishing, lows, epochs })
     }
 
     /// Registers what is counted of calls to the server, as `postgresql_calls` and `postgresql_call_seconds`.
@@ -176,7 +174,7 @@ impl PostgresArchive {
 
     /// The number of buckets into which this store divides readers, fixed when it was made.
     pub fn buckets(&self) -> u16 {
-        self.buckets
+        self.settings.buckets
     }
 }
 
@@ -283,7 +281,7 @@ impl Outboxes for PostgresArchive {
         after: Option<UserNo>,
         limit: usize,
     ) -> Result<Vec<Recipient>> {
-        let share = recipients::Share { author, bucket, buckets, layout: self.buckets };
+        let share = recipients::Share { author, bucket, buckets, layout: self.settings.buckets };
         self.pool.read(work!(|connection| recipients::recipients(connection, share, after, limit))).await
     }
 

@@ -33,7 +33,7 @@ use crate::fault;
 /// How long a call may take at most.
 pub(crate) const CALL: Duration = Duration::from_secs(5);
 
-/// How long a call may wait for a connection at most.
+/// How long each step to a connection may take: to wait for a place, to check an idle connection, to make a new one.
 const ACQUIRE: Duration = Duration::from_secs(2);
 
 /// A connection that was idle for longer than this is checked before it is used.
@@ -187,7 +187,7 @@ impl Pool {
         Ok(())
     }
 
-    /// A connection that works, as far as that can be known. Waits at most for [`ACQUIRE`].
+    /// A connection that works, as far as that can be known. Waits at most three times [`ACQUIRE`].
     pub(crate) async fn lease(&self) -> Result<Lease<'_>> {
         let call = self.call(Verb::Connection);
         call.ended(self.leased().await)

@@ -111,7 +111,7 @@ impl Link {
         if let [one] = &infos[..] {
             let single = Single::new(one.clone(), tls.clone(), timeouts);
             let link = Self::over(Route::Single(Arc::new(single)), timeouts, 1);
-            if !server::check(&link.info().await?)?.cluster {
+            if !server::check(&link.info().await?)? {
                 return Ok(link);
             }
         }

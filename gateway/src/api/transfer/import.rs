@@ -17,6 +17,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
+use feedgate_common::audience::ListRefused;
 use feedgate_common::import::Import;
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Archive, error};
@@ -157,45 +158,23 @@ impl Importer {
         match try_join(written, take_in(&*self.archive, &people)).await {
             Ok(((written, given, said, put_on, put, pins), new_people)) => {
                 for ((number, ..), put_on) in listed.iter().zip(put_on) {
-                    match put_on {
-                        Ok(true) => self.totals.new += 1,
-                        Ok(false) => self.totals.unchanged += 1,
-                        Err(refused) => {
-                            let problem = Problem::at_pointer("/list".into(), refused.to_string());
-                            self.refuse(&mut report, *number, problem);
-                        }
-                    }
+                    let list = |refused: ListRefused| Problem::at_pointer("/list".into(), refused.to_string());
+                    self.count(&mut report, *number, put_on.map_err(list));
                 }
                 self.totals.new += new_people;
                 self.totals.unchanged += people.len() as u64 - new_people;
                 for (number, written) in numbers.into_iter().zip(written) {
-                    match written {
-                        Ok(written) if written.is_fresh() => self.totals.new += 1,
-                        Ok(_) => self.totals.unchanged += 1,
-                        Err(refused) => self.refuse(&mut report, number, refused.into()),
-                    }
+                    self.count(&mut report, number, written.map(|written| written.is_fresh()));
                 }
                 for ((number, ..), given) in reactions.iter().zip(given) {
-                    match given {
-                        Ok(true) => self.totals.new += 1,
-                        Ok(false) => self.totals.unchanged += 1,
-                        Err(refused) => self.refuse(&mut report, *number, refused.into()),
-                    }
+                    self.count(&mut report, *number, given);
                 }
                 let numbered = ranked.iter().map(|(number, ..)| number).zip(put);
                 for (number, put) in numbered.chain(pinned.iter().map(|(number, ..)| number).zip(pins)) {
-                    match put {
-                        Ok(true) => self.totals.new += 1,
-                        Ok(false) => self.totals.unchanged += 1,
-                        Err(refused) => self.refuse(&mut report, *number, refused),
-                    }
+                    self.count(&mut report, *number, put);
                 }
                 for ((number, ..), said) in comments.iter().zip(said) {
-                    match said {
-                        Ok(done) if done.changed => self.totals.new += 1,
-                        Ok(_) => self.totals.unchanged += 1,
-                        Err(refused) => self.refuse(&mut report, *number, refused.into()),
-                    }
+                    self.count(&mut report, *number, said.map(|done| done.changed));
                 }
                 self.totals.lines = group.lines.last().map_or(self.totals.lines, |(number, _)| *number);
                 tell(&mut report, &Report::Progress(self.totals));
@@ -207,6 +186,15 @@ impl Importer {
             }
         }
         Some(report)
+    }
+
+    /// Counts what became of a line: whether it is new, or why it was refused.
+    fn count(&mut self, report: &mut Vec<u8>, line: u64, new: Result<bool, impl Into<Problem>>) {
+        match new {
+            Ok(true) => self.totals.new += 1,
+            Ok(false) => self.totals.unchanged += 1,
+            Err(refused) => self.refuse(report, line, refused.into()),
+        }
     }
 
     fn refuse(&mut self, report: &mut Vec<u8>, line: u64, refused: Problem) {

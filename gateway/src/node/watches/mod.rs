@@ -234,11 +234,7 @@ impl Watches {
 
     /// The item does not live any more: all who watch it are dropped.
     fn end(&self, item: ItemId) {
-        let watchers = match self.all.lock().items.get(&item) {
-            Some(entry) => entry.watchers.values().cloned().collect(),
-            None => vec![],
-        };
-        watchers.iter().for_each(|watcher| watcher.drop_out());
+        self.watchers(item).iter().for_each(|watcher| watcher.drop_out());
     }
 
     /// Who watches the item.

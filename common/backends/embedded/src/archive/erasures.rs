@@ -25,7 +25,7 @@ use super::revocations;
 use super::tables::{
     self, AudienceRow, Audiences, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items,
     Life, Members, NOBODY, OpenErasures, People, PushDead, PushDevices, PushNotices, Recipients, Retries, ShieldsUp,
-    Sights, Talks, Tallies,
+    Sights, Talks, Tallies, lives,
 };
 use crate::codec::Short;
 use crate::request::{Durability, Request};
@@ -167,10 +167,6 @@ fn narrow(number: u64) -> u32 {
 /// A time as a number that orders as it does.
 fn ordered(at: Millis) -> u64 {
     at.cast_unsigned() ^ (1 << 63)
-}
-
-fn lives(view: &View, item: ItemId) -> Result<bool> {
-    Ok(view.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
 }
 
 fn members(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {

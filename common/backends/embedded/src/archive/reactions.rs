@@ -16,7 +16,7 @@ use feedgate_common::{ItemId, Millis, StoreError, UserNo};
 use super::any::Any;
 use super::around_items::AroundItems;
 use super::circle::Circle;
-use super::tables::{self, Items, Life, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow};
+use super::tables::{self, Items, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow, lives};
 use super::{EmbeddedArchive, comments, reposts};
 use crate::request::Durability;
 use crate::view::{Read, Tx, View};
@@ -96,10 +96,6 @@ impl Reactions for EmbeddedArchive {
         }
         Ok(None)
     }
-}
-
-fn lives(from: &impl Read, item: ItemId) -> Result<bool> {
-    Ok(from.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
 }
 
 /// Gives one reaction. Answers whether it was not there before.

@@ -17,17 +17,11 @@ const PAUSE_MS: i64 = 60_000;
 const SWEEP_MAX: usize = 512;
 
 /// How far the sweep has come. Only the writer thread uses it; the fields are atomic so that it can be shared.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sweep {
     not_before: AtomicI64,
     /// All keys that ended before this moment are removed already, so a scan from here meets no removed rows.
     swept_to: AtomicI64,
-}
-
-impl Default for Sweep {
-    fn default() -> Self {
-        Self { not_before: AtomicI64::new(i64::MIN), swept_to: AtomicI64::new(i64::MIN) }
-    }
 }
 
 impl Sweep {

@@ -4,14 +4,13 @@ use feedgate_common::doctor::{Check, Report};
 use feedgate_common::error::Result;
 use feedgate_common::{BODIES_KEPT, Bucket, ItemId, Millis, UserNo};
 
-use super::living::lives;
 use super::{direct, lists};
 use crate::archive::search::Audit;
 use crate::archive::tables::{
     Adds, Audiences, Authors, CommentEnds, CommentIds, Comments, Counters, DirectHeads, Due, Edges, Everyones,
     FollowerList, Followers, FollowingList, ForeignIds, Items, Life, NO_SEQ, Names, Owed, People, Privates,
     PushDevices, PushDue, PushNotices, PushReaders, Reacted, ReactionEnds, Reactors, Records, RepostCounts, Reposts,
-    RequestList, Shown, Talks, Tallies, Users, Versions,
+    RequestList, Shown, Talks, Tallies, Users, Versions, lives,
 };
 use crate::view::{Read, View};
 

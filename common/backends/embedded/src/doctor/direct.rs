@@ -4,9 +4,9 @@ use feedgate_common::doctor::Check;
 use feedgate_common::error::Result;
 use feedgate_common::{DisplayKey, Op};
 
-use super::living::lives;
 use crate::archive::tables::{
     DirectHeads, DirectShown, Directs, Items, LineGroups, Lines, LinesOf, MemberKeys, Members, RankedIn, RankingDue,
+    lives,
 };
 use crate::view::{Read, View};
 

@@ -63,7 +63,7 @@ impl Changes {
     /// Appends an entry; its sequence id is the new head.
     #[inline]
     pub(super) fn push(&mut self, entry: &Entry) {
-        if self.tail.capacity() - self.tail.len() < 40 {
+        if self.tail.capacity() - self.tail.len() < packing::ENTRY_MAX {
             self.tail.reserve_exact(GROW);
         }
         packing::put(&mut self.tail, entry, &mut self.before);

@@ -13,9 +13,8 @@
 //!                        touch:  item u64, what became of a comment u8 (0: none), comment u64
 //! ```
 //!
-//! Invariants: this version reads what it and the one before it write; no message is longer than [`MESSAGE_MAX`],
-//! but one that holds a device's message is as long as a gateway lets that be;
-//! whatever is not exactly such a message is refused, never half read.
+//! Invariants: no message is longer than [`MESSAGE_MAX`], but one that holds a device's message is as long as a gateway
+//! lets that be; whatever is not exactly a message of this version is refused, never half read.
 
 use feedgate_common::archive::PullHead;
 use feedgate_common::change::Route;
@@ -260,12 +259,7 @@ impl Reader<'_> {
         Ok(Record {
             seq: self.u64()?,
             op: Op::from_u8(self.u8()?).ok_or(Unreadable)?,
-            route: match self.u8()? {
-                1 => Route::Push,
-                2 => Route::Pull,
-                3 => Route::Narrow,
-                _ => return Err(Unreadable),
-            },
+            route: Route::from_u8(self.u8()?).ok_or(Unreadable)?,
             feed: FeedId::MAIN,
             key: DisplayKey { rank: self.bytes().map(i64::from_be_bytes)?, item: ItemId(self.u64()?) },
         })

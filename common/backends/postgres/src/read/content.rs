@@ -133,8 +133,8 @@ impl Asked {
 /// What a step brings of an edge, in outbox order, and the floor that it raises.
 type Brought = (Vec<FeedAdd>, Option<DisplayKey>);
 
-/// The adds that a step brings of the first of these edges, as many edges as bring at most [`EDGE_ADDS_MAX`]
-/// adds together, but at least one. If that one brings more, the answer has one add more than this, or some.
+/// The adds that a step brings of the first of these edges, as many edges as bring at most [`EDGE_ADDS_MAX`] adds
+/// together, but at least one. If that one brings more, the answer has some of its adds, but more than that number.
 async fn adds_of(
     connection: &mut PgConnection,
     lows: &Lows,

@@ -33,10 +33,12 @@ const READERS_MAX: usize = 128;
 /// How many calls may wait for a statement; further calls wait for a place.
 const CALLS_MAX: usize = 16 * 1024;
 
-/// Rows of three kinds for each reader who asks. One row of kind 0 says how far each count goes, in the place of the
-/// rank whether all that is direct and outstanding was imported, and in that of the item how far what is direct was
-/// noted for a reader who listens, else -1. Rows of kind 1 are pulled records and rows of kind 2 direct ones, both of
-/// the feed that is asked for, by number, as many as are wanted.
+/// Rows of three kinds for each reader who asks:
+/// - kind 0, one row: `number`, `seq` and `generation` say how far the pulled records, the direct records and the edges
+///   go. `rank` is 1 if all direct records that are outstanding were imported. `item` is up to where direct records
+///   were noted for a reader who listens, else -1.
+/// - kind 1: pulled records, and kind 2: direct records; both of the feed that is asked for, by number, as many as are
+///   wanted.
 ///
 /// If at most 256 authors have news, the statement goes through these; else through the reader's edges. OFFSET 0 and
 /// LIMIT keep the planner, which cannot know which are fewer this time, from changing that.

@@ -24,14 +24,9 @@ WITH over AS (
 DELETE FROM retries r USING over WHERE r.author = over.author AND r.key = over.key";
 
 /// When the next sweep may run.
+#[derive(Default)]
 pub(crate) struct Sweep {
     not_before: AtomicI64,
-}
-
-impl Default for Sweep {
-    fn default() -> Self {
-        Self { not_before: AtomicI64::new(i64::MIN) }
-    }
 }
 
 impl Sweep {

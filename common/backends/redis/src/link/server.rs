@@ -3,18 +3,11 @@
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 
-/// What matters of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Server {
-    /// It is a node of a cluster.
-    pub(super) cluster: bool,
-}
-
-/// Judges a server by its `INFO`.
+/// Judges a server by its `INFO`. Answers whether it is a node of a cluster.
 ///
 /// # Errors
 /// `Misconfigured` if it is too old or a replica.
-pub(super) fn check(info: &str) -> Result<Server> {
+pub(super) fn check(info: &str) -> Result<bool> {
     let field = |name: &str| {
         let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         value.map(str::trim).unwrap_or_default()
@@ -40,7 +33,7 @@ pub(super) fn check(info: &str) -> Result<Server> {
              set maxmemory-policy to noeviction"
         );
     }
-    Ok(Server { cluster })
+    Ok(cluster)
 }
 
 #[cfg(test)]
@@ -56,8 +49,8 @@ mod tests {
 
     #[test]
     fn a_server_that_is_too_old_or_a_replica_is_refused_by_name() {
-        assert_eq!(check(&info("7.0.15", "master", "0")).unwrap(), Server { cluster: false });
-        assert_eq!(check(&info("10.2.0", "master", "1")).unwrap(), Server { cluster: true });
+        assert!(!check(&info("7.0.15", "master", "0")).unwrap());
+        assert!(check(&info("10.2.0", "master", "1")).unwrap());
         for (info, words) in [
             (info("6.2.14", "master", "0"), "7.0 or later"),
             (info("", "master", "0"), "7.0 or later"),

@@ -3,10 +3,12 @@
 //! A deleted item keeps what a retry of its publish must be answered with, and nothing else.
 
 use compact_str::CompactString;
+use feedgate_common::error::Result;
 use feedgate_common::{FeedId, ItemId, Millis, OutboxSeq, UserNo};
 
 use super::{AuthorFeed, fields, table};
 use crate::codec::{Code, Short};
+use crate::view::Read;
 
 table! {
     /// Each item, living or deleted.
@@ -37,6 +39,14 @@ impl ItemRow {
     pub(crate) fn add(&self) -> (AuthorFeed, OutboxSeq) {
         (AuthorFeed { feed: self.feed, author: self.author }, self.seq)
     }
+}
+
+/// Whether the item is there and was not deleted.
+///
+/// # Errors
+/// `Corrupt` if its row cannot be read.
+pub(crate) fn lives(from: &impl Read, item: ItemId) -> Result<bool> {
+    Ok(from.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
 }
 
 fields!(ItemRow { author, seq, published_at, fingerprint, feed, life });

@@ -118,7 +118,7 @@ pub(crate) use feeds::Feeds;
 pub(crate) use follow_lists::{FollowLine, FollowerList, FollowingList, RequestList};
 pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
-pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
+pub(crate) use items::{ItemRow, Items, Life, NO_SEQ, lives};
 pub(crate) use layout::{FORMAT, Incarnation, Layout, LayoutRow};
 pub(crate) use lines::{LineGroups, LineRow, Lines, LinesOf, MemberKeys, MemberRow, Members};
 pub(crate) use own_posts::{OwnPosts, OwnPostsRow, Sent};
