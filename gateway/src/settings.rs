@@ -236,9 +236,10 @@ impl Settings {
             (Some("http"), Some(host)) => ["localhost", "127.0.0.1", "[::1]"].contains(&host),
             _ => false,
         };
-        let wrong = "gateway.jwks_url must be an https URL, such as https://login.example/.well-known/jwks.json; http is \
-                     for this machine alone";
-        url.filter(safe).map(Some).ok_or_else(|| wrong.to_owned())
+        let plain = |url: &Uri| url.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        let wrong = "gateway.jwks_url must be an https URL without a user, such as \
+                     https://login.example/.well-known/jwks.json; http is for this machine alone";
+        url.filter(|url| safe(url) && plain(url)).map(Some).ok_or_else(|| wrong.to_owned())
     }
 
     /// Reads the trusted proxies from the settings; fails if one of the networks is wrong.
@@ -267,6 +268,7 @@ mod tests {
             "https://",
             "/jwks.json",
             "http://10.0.0.1/",
+            "https://feed:secret@login.example/",
         ] {
             let error = checked(wrong).unwrap_err();
             assert!(error.contains("gateway.jwks_url must be an https URL"), "{wrong}: {error}");

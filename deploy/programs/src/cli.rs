@@ -188,7 +188,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "URL")]
         against: Option<String>,
         /// The API key for that [default: the one in --data]
-        #[arg(long, env = "FEEDGATE_KEY", hide_env_values = true, allow_hyphen_values = true, requires = "against")]
+        #[arg(long, env = "FEEDGATE_KEY", hide_env_values = true, allow_hyphen_values = true)]
         key: Option<String>,
     },
     /// Print a configuration file with every setting, its default and what it means

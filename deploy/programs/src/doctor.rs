@@ -9,8 +9,9 @@
 //!
 //! A backup has no inboxes: they are built when their readers come.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::BufReader;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -135,7 +136,9 @@ fn of_backup(from: &Path, scratch: &Path) -> anyhow::Result<bool> {
         print(&format!("WRONG  backup: {}", told(&error)))?;
         return Ok(false);
     }
-    fs::create_dir(scratch).with_context(|| format!("{} cannot be made", scratch.display()))?;
+    // What is restored into it may be read by anybody who enters.
+    let made = DirBuilder::new().mode(0o700).create(scratch);
+    made.with_context(|| format!("{} cannot be made", scratch.display()))?;
     let checked = restored(&rows, scratch);
     fs::remove_dir_all(scratch).with_context(|| format!("{} cannot be removed", scratch.display()))?;
     report(&checked?)

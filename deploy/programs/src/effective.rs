@@ -24,7 +24,8 @@ pub(crate) fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Res
     for (name, value) in std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))) {
         match value.into_string() {
             Ok(value) => environment.push((name, value)),
-            Err(value) if layers::is_setting(&name) => bail!("{name} must be UTF-8, it is {value:?}"),
+            // The value is not repeated: it may hold a password.
+            Err(_) if layers::is_setting(&name) => bail!("{name} must be UTF-8"),
             Err(_) => {}
         }
     }

@@ -63,7 +63,7 @@ fn refused(host: &str, address: IpAddr) -> String {
 }
 
 /// A host without the brackets of an IPv6 address.
-fn bare(host: &str) -> &str {
+pub(crate) fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 

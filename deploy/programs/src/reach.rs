@@ -87,7 +87,11 @@ impl Reach {
 
 /// The host, the port, and whether there is TLS, of a server's URL.
 fn parsed(url: &str) -> anyhow::Result<(String, u16, bool)> {
-    let wrong = || format!("--url must be http://HOST:PORT or https://HOST:PORT, not {url:?}");
+    let wrong = || {
+        // A user and a password are not repeated.
+        let given = if url.contains('@') { String::new() } else { format!(", not {url:?}") };
+        format!("the URL of a server must be http://HOST:PORT or https://HOST:PORT, without a user{given}")
+    };
     let uri: Uri = url.parse().with_context(wrong)?;
     let authority = uri.authority().with_context(wrong)?;
     let (port, is_tls) = match uri.scheme_str() {

@@ -199,7 +199,11 @@ async fn start(
     let feeds = feeds(&stores, &settings).await?;
     let (mut registry, mut webhook) = (std::mem::take(&mut stores.registry), None);
     if role.worker {
-        webhook = self::webhook(&settings, || secrets::webhook_keys_or_make(&secrets_dir))?;
+        let keys = match kind {
+            Kind::Embedded => secrets::webhook_keys_or_make,
+            Kind::Cluster => secrets::webhook_keys,
+        };
+        webhook = self::webhook(&settings, || keys(&secrets_dir))?;
         add_worker(&mut parts, &feeds, &stores, &settings, webhook.clone(), &mut registry);
     }
     // In one process a read of the log costs no more than a read of what the doorbell told.

@@ -15,8 +15,9 @@ mod checks;
 mod direct;
 mod lists;
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use feedgate_common::doctor::{Check, Report};
@@ -45,7 +46,7 @@ pub fn check(dir: &Path, scratch: &Path) -> Result<Report> {
     let _lock = home::lock(dir)?;
     let mut report = Report::default();
     report.checks.push(files(dir, &place).map_err(|error| unusable(dir, error))?);
-    fs::create_dir(scratch).map_err(|error| unusable(scratch, error))?;
+    private(scratch).map_err(|error| unusable(scratch, error))?;
     let scratch = Scratch(scratch);
     let copy = scratch.0.join("archive");
     link(&place, &copy).map_err(|error| unusable(scratch.0, error))?;
@@ -92,7 +93,7 @@ pub fn copy<'a>(dir: &Path, scratch: &'a Path, buckets: u16) -> Result<Copied<'a
         StoreError::unavailable(what).with_source(error)
     };
     let _lock = home::lock(dir)?;
-    fs::create_dir(scratch).map_err(unusable)?;
+    private(scratch).map_err(unusable)?;
     let scratch = Scratch(scratch);
     for part in ["archive", "inboxes"] {
         if dir.join(part).is_dir() {
@@ -101,6 +102,11 @@ pub fn copy<'a>(dir: &Path, scratch: &'a Path, buckets: u16) -> Result<Copied<'a
     }
     let stores = Embedded::open_of(scratch.0, dir, Opening::of(buckets))?;
     Ok(Copied { stores, _scratch: scratch })
+}
+
+/// Makes a directory that only its owner enters: what is copied into it may be read by anybody who does.
+fn private(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(dir)
 }
 
 /// A directory that is removed in the end.

@@ -6,7 +6,7 @@ use feedgate_timeline::PushSettings;
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::outbound::Reach;
+use crate::outbound::{Reach, bare};
 
 /// The most notices in one call.
 const BATCH_MAX: usize = 100;
@@ -92,7 +92,7 @@ impl Push {
             return Ok(None);
         }
         let url: Option<Uri> = self.webhook_url.parse().ok();
-        let named = |host: &str| self.allow_private.iter().any(|allowed| allowed == host);
+        let named = |host: &str| self.allow_private.iter().any(|allowed| bare(allowed) == bare(host));
         let safe = |url: &Uri| match (url.scheme_str(), url.host()) {
             (Some("https"), Some(host)) => !host.is_empty(),
             (Some("http"), Some(host)) => named(host),
@@ -129,12 +129,17 @@ mod tests {
     #[test]
     fn the_webhook_is_called_over_tls_or_where_private_addresses_are_allowed() {
         let checked = |url: &str| {
-            let allow_private = ["10.0.0.1", "hooks.internal"].map(str::to_owned).to_vec();
+            let allow_private = ["10.0.0.1", "hooks.internal", "fd00::1"].map(str::to_owned).to_vec();
             Push { webhook_url: url.to_owned(), allow_private, ..Push::default() }.webhook().map(drop)
         };
-        for right in
-            ["", "https://push.example/a?b=c", "http://10.0.0.1:9000/", "https://10.0.0.1/", "http://hooks.internal/"]
-        {
+        for right in [
+            "",
+            "https://push.example/a?b=c",
+            "http://10.0.0.1:9000/",
+            "https://10.0.0.1/",
+            "http://hooks.internal/",
+            "http://[fd00::1]:9000/",
+        ] {
             assert_eq!(checked(right), Ok(()), "{right}");
         }
         for wrong in

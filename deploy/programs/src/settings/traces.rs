@@ -43,8 +43,8 @@ impl Traces {
                 );
             } else if !is_url(endpoint) {
                 problems.push(format!(
-                    "traces.endpoint must be the URL of a collector for OTLP over HTTP, such as \
-                     \"http://collector.example:4318\", without {PATH}, it is {endpoint:?}"
+                    "traces.endpoint must be the URL of a collector for OTLP over HTTP, without a user and without {PATH}, \
+                     such as \"http://collector.example:4318\""
                 ));
             }
         }
@@ -58,7 +58,8 @@ impl Traces {
 fn is_url(text: &str) -> bool {
     let Ok(url) = text.parse::<Uri>() else { return false };
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
-    is_http && url.authority().is_some() && url.query().is_none() && !url.path().ends_with(PATH)
+    let plain = url.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    is_http && plain && url.query().is_none() && !url.path().ends_with(PATH)
 }
 
 #[cfg(test)]
@@ -77,7 +78,15 @@ mod tests {
             let [problem] = &traces(good, 0.5).problems(false)[..] else { panic!("{good}") };
             assert!(problem.contains("cargo build --release --features otlp"), "{problem}");
         }
-        for bad in ["collector:4318", "grpc://a:4317", "http://a:4318/v1/traces", "http://a/?b", "http:// a", "/a"] {
+        for bad in [
+            "collector:4318",
+            "grpc://a:4317",
+            "http://a:4318/v1/traces",
+            "http://a/?b",
+            "http://u:p@a:4318",
+            "http:// a",
+            "/a",
+        ] {
             let [problem] = &traces(bad, 1.0).problems(true)[..] else { panic!("{bad}") };
             assert!(problem.starts_with("traces.endpoint must be") && problem.contains("http://"), "{problem}");
         }

@@ -406,6 +406,16 @@ fn a_setting_that_is_not_utf_8_is_refused_and_no_other_directory_is_taken_for_it
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && stderr.contains("UTF-8"), "{output:?}");
     }
+    let output = feedgate(&here).arg("check-config").env("FEEDGATE_ARCHIVE_URL", odd).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("FEEDGATE_ARCHIVE_URL must be UTF-8") && !stderr.contains("odd"), "{stderr}");
+}
+
+#[test]
+fn a_key_in_the_environment_is_no_reason_to_refuse_the_settings() {
+    let (_kept, here) = directory();
+    let output = feedgate(&here).arg("check-config").env("FEEDGATE_KEY", "x").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]

@@ -11,6 +11,8 @@ use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{SearchPlace, Subject, TextFields};
 use feedgate_common::{Archive, Body, DisplayKey, FeedId, InboxKey, ItemId, UserId, UserNo};
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 use crate::archive::tables::{
     AudienceRow, Audiences, AuthorRow, Authors, DirectHeads, DirectShown, Due, Edges, Everyones, Followers,
@@ -95,6 +97,14 @@ async fn among_users(archive: &dyn Archive, users: &[UserNo]) {
     let private = Write::Private { author: name("pia"), private: true };
     let ask = Write::Follow { reader: name("bob"), author: name("pia") };
     archive.write(vec![Write::Publish(narrowed), block, private, ask], 7).await.unwrap();
+}
+
+#[test]
+fn a_copy_is_for_its_owner_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let scratch = dir.path().join("scratch");
+    private(&scratch).unwrap();
+    assert_eq!(fs::metadata(&scratch).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
 fn run(dir: &Path) -> Report {
