@@ -31,12 +31,14 @@ const MIGRATION: Duration = Duration::from_secs(3600);
 
 /// The settings of every connection. Sequential scans are off, so each statement reads along indexes and does not get
 /// slower with the size of the tables. A planner without statistics, as on a new store, might choose otherwise.
-const SESSION: [(&str, &str); 9] = [
+const SESSION: [(&str, &str); 10] = [
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("jit", "off"),
+    // What was read behind a lock has to be what the last holder of the lock left.
+    ("default_transaction_isolation", "read committed"),
     // A statement is planned once for each connection. Its plan does not depend on what is asked, and planning some of
     // them takes longer than carrying them out.
     ("plan_cache_mode", "force_generic_plan"),

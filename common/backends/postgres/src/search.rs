@@ -150,9 +150,10 @@ pub(crate) async fn index(connection: &mut PgConnection, fields: &TextFields) ->
 }
 
 async fn step(connection: &mut PgConnection, fields: &TextFields, (stage, at): (i16, i64)) -> sqlx::Result<bool> {
-    let mut due: BTreeSet<(i16, i64)> =
-        sqlx::query_as(TAKE_DUE).bind(STEP).fetch_all(&mut *connection).await?.into_iter().collect();
-    let full = due.len() as i64 >= STEP;
+    let taken: Vec<(i16, i64)> = sqlx::query_as(TAKE_DUE).bind(STEP).fetch_all(&mut *connection).await?;
+    let full = taken.len() as i64 >= STEP;
+    // A thing is due as often as it was written.
+    let mut due: BTreeSet<(i16, i64)> = taken.into_iter().collect();
     let mut built = stage == BUILT;
     if !full && !built {
         let of = if stage == ITEMS { Subject::Items } else { Subject::Users };

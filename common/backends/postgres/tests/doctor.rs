@@ -16,6 +16,17 @@ use server::{execute, follow, open, post, server, user};
 
 const NOW: i64 = 1_800_000_000_000;
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_due_twice_does_not_end_a_round_of_indexing() {
+    let url = server().database("due_twice");
+    let archive = open(&url).await;
+    let fields = TextFields::new(vec!["text".into()]).unwrap();
+    archive.index_of(Some(&fields)).await.unwrap();
+    while archive.index(Some(&fields)).await.unwrap() {}
+    execute(&url, "INSERT INTO search_due (subject, id) SELECT 0, n / 2 FROM generate_series(1, 401) n").await;
+    assert!(archive.index(Some(&fields)).await.unwrap(), "half of it is still due");
+}
+
 /// Makes a store with something of everything: items 1 (published by user 1, with a reaction and a comment of user 2),
 /// 2 (deleted) and 3 (a repost of 1, addressed to user 2), two followers, and a block.
 async fn used(url: &str) {

@@ -118,6 +118,8 @@ pub(super) async fn all(
     authors.extend(edges.iter().map(|(_, author)| *author));
     readers.extend(edges.iter().map(|(reader, _)| *reader));
     readers.extend(concerned.readers());
+    // An edge of an author to itself changes the author's row too.
+    appends |= edges.iter().any(|(reader, author)| reader == author);
     lock_authors(connection, batch, &authors, appends).await?;
     publishers.retain(|author| batch.rows.authors.get(author).is_some_and(|row| row.lacks_own_edge));
     edges.extend(publishers.iter().map(|author| (*author, *author)));
