@@ -98,6 +98,12 @@ pub struct DisplayKey {
 }
 
 impl DisplayKey {
+    /// No key stands lower.
+    pub const LEAST: Self = Self { rank: i64::MIN, item: ItemId(0) };
+
+    /// No key stands higher.
+    pub const GREATEST: Self = Self { rank: i64::MAX, item: ItemId(u64::MAX) };
+
     /// The least key above it; `None` above the greatest of all.
     pub fn just_above(self) -> Option<Self> {
         match self.item.0.checked_add(1) {

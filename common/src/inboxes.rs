@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 
 use crate::archive::Recipient;
 use crate::change::{DisplayKey, Entry, Op, Record};
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::{
     Bucket, Cut, Epoch, FeedId, Generation, InboxKey, Millis, OutboxSeq, Position, Progress, UserNo, Watermarks,
 };
@@ -354,12 +354,6 @@ pub trait Inboxes: Send + Sync + 'static {
     /// inbox, or none.
     async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>>;
 
-    /// Takes one follow step; see [`Self::step_edges`].
-    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
-        let stepped = self.step_edges(vec![step]).await?.pop();
-        stepped.ok_or_else(|| StoreError::corrupt("no answer for the follow step that was asked for"))
-    }
-
     /// Appends what no push brings and moves the watermarks, in one atomic step.
     async fn take(&self, step: Take) -> Result<Taken>;
 
@@ -369,11 +363,6 @@ pub trait Inboxes: Send + Sync + 'static {
     /// Where one inbox stands; `None` if there is none.
     async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
         Ok(self.stands(&[key]).await?.pop().flatten())
-    }
-
-    /// Where logs stand; `None` where there is no inbox.
-    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
-        Ok(self.stands(keys).await?.into_iter().map(|stand| stand.map(|stand| stand.head)).collect())
     }
 
     /// The keys of which there is an inbox, or a build in flight; in any order.

@@ -101,7 +101,7 @@ mod tests {
 
     async fn kept(inboxes: &dyn Inboxes, keys: &[InboxKey], now: i64) -> Vec<bool> {
         while inboxes.discard_expired(now, 100).await.unwrap() > 0 {}
-        inboxes.heads(keys).await.unwrap().iter().map(Option::is_some).collect()
+        inboxes.stands(keys).await.unwrap().iter().map(Option::is_some).collect()
     }
 
     #[tokio::test]

@@ -78,8 +78,8 @@ impl World {
     pub(crate) async fn heads(&self, keys: &[InboxKey]) -> anyhow::Result<Vec<Position>> {
         let mut heads = Vec::with_capacity(keys.len());
         for some in keys.chunks(BATCH) {
-            for head in self.town.stores.inboxes.heads(some).await? {
-                heads.push(head.context("everybody has an inbox")?);
+            for stand in self.town.stores.inboxes.stands(some).await? {
+                heads.push(stand.context("everybody has an inbox")?.head);
             }
         }
         Ok(heads)

@@ -18,12 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use async_trait::async_trait;
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, Grown, KEEP, Numbered, Read};
 use feedgate_common::{
     Cut, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
-    Watermarks,
+    Watermarks, error,
 };
 use futures_util::future::{join, join_all};
 
@@ -35,6 +36,22 @@ const READER: UserNo = UserNo(1);
 /// The first epoch that this suite uses.
 const FIRST: u64 = 1 << 20;
 const KEY: InboxKey = InboxKey { reader: READER, feed: FeedId::MAIN };
+
+/// What tests ask of one inbox, or of logs alone. Both fail as the methods of [`Inboxes`] do that they call.
+#[async_trait]
+pub trait InboxesExt: Inboxes {
+    /// Takes one follow step.
+    async fn step_edge(&self, step: EdgeStep) -> error::Result<EdgeStepped> {
+        Ok(self.step_edges(vec![step]).await?.remove(0))
+    }
+
+    /// Where logs stand; `None` where there is no inbox.
+    async fn heads(&self, keys: &[InboxKey]) -> error::Result<Vec<Option<Position>>> {
+        Ok(self.stands(keys).await?.into_iter().map(|stand| stand.map(|stand| stand.head)).collect())
+    }
+}
+
+impl<T: Inboxes + ?Sized> InboxesExt for T {}
 
 /// Runs all tests of the store of inboxes.
 pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {

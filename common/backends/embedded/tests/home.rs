@@ -8,6 +8,7 @@ use feedgate_common::feed::{Changes, Feeds};
 use feedgate_common::jobs::Job;
 use feedgate_common::sessions::Claim;
 use feedgate_common::{Body, InboxKey, Millis, StoreError, UserId, UserNo};
+use feedgate_conformance::inboxes::InboxesExt as _;
 use feedgate_embedded::Embedded;
 
 fn name(text: &str) -> UserId {

@@ -9,7 +9,7 @@ use feedgate_common::archive::Event;
 use feedgate_common::error::Result;
 
 use crate::events;
-use crate::groups::{self, Groups};
+use crate::groups::{self, Groups, UpTo};
 use crate::pool::{self, Pool, work};
 
 /// How many groups are carried out at once. Two that finish events of the same author wait for each other.
@@ -24,35 +24,18 @@ const CALLS_MAX: usize = 16 * 1024;
 type Call = groups::Call<Vec<Event>, Vec<Event>>;
 
 /// The calls that share statements.
-#[derive(Default)]
-struct Group {
-    calls: Vec<Call>,
-    events: usize,
-}
+type Group = UpTo<EVENTS_MAX, Vec<Event>, Vec<Event>>;
 
-impl groups::Group<Vec<Event>, Vec<Event>> for Group {
-    fn add(&mut self, call: Call) {
-        self.events += call.asked.len();
-        self.calls.push(call);
-    }
-
-    fn is_full(&self) -> bool {
-        self.events >= EVENTS_MAX
-    }
-}
-
-impl Group {
-    async fn carry_out(self, pool: &Pool) {
-        let all: Vec<Event> = self.calls.iter().flat_map(|call| call.asked.iter().copied()).collect();
-        let all = &all[..];
-        let stay = pool.write(work!(|connection| events::finish(connection, all))).await;
-        for call in self.calls {
-            let answer = match &stay {
-                Ok(stay) => Ok(stay.iter().filter(|event| is_one_of(event, &call.asked)).copied().collect()),
-                Err(error) => Err(error.clone()),
-            };
-            call.answer(answer);
-        }
+async fn carry_out(pool: &Pool, calls: Vec<Call>) {
+    let all: Vec<Event> = calls.iter().flat_map(|call| call.asked.iter().copied()).collect();
+    let all = &all[..];
+    let stay = pool.write(work!(|connection| events::finish(connection, all))).await;
+    for call in calls {
+        let answer = match &stay {
+            Ok(stay) => Ok(stay.iter().filter(|event| is_one_of(event, &call.asked)).copied().collect()),
+            Err(error) => Err(error.clone()),
+        };
+        call.answer(answer);
     }
 }
 
@@ -70,7 +53,7 @@ impl Finishing {
     pub(crate) fn start(pool: Arc<Pool>) -> Self {
         Self(Groups::start(GROUPS, CALLS_MAX, move |group: Group| {
             let pool = pool.clone();
-            async move { group.carry_out(&pool).await }
+            async move { carry_out(&pool, group.calls).await }
         }))
     }
 

@@ -53,39 +53,57 @@ pub(crate) trait Group<Q, A>: Default + Send + 'static {
     fn is_full(&self) -> bool;
 }
 
-/// Up to `MAX` calls that are answered one by one.
-pub(crate) struct UpTo<const MAX: usize, Q, A>(Vec<Call<Q, A>>);
-
-impl<const MAX: usize, Q, A> Default for UpTo<MAX, Q, A> {
-    fn default() -> Self {
-        Self(vec![])
+/// What a call asks for, of which a group takes so much.
+pub(crate) trait Weight: Send + 'static {
+    /// How many of the group's parts it takes.
+    fn weight(&self) -> usize {
+        1
     }
 }
 
-impl<const MAX: usize, Q: Send + 'static, A: Send + 'static> Group<Q, A> for UpTo<MAX, Q, A> {
+impl<T: Send + 'static> Weight for Vec<T> {
+    fn weight(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Calls that weigh `MAX` together; the last of them may weigh more than was left.
+pub(crate) struct UpTo<const MAX: usize, Q, A> {
+    pub(crate) calls: Vec<Call<Q, A>>,
+    weight: usize,
+}
+
+impl<const MAX: usize, Q, A> Default for UpTo<MAX, Q, A> {
+    fn default() -> Self {
+        Self { calls: vec![], weight: 0 }
+    }
+}
+
+impl<const MAX: usize, Q: Weight, A: Send + 'static> Group<Q, A> for UpTo<MAX, Q, A> {
     fn add(&mut self, call: Call<Q, A>) {
-        self.0.push(call);
+        self.weight += call.asked.weight();
+        self.calls.push(call);
     }
 
     fn is_full(&self) -> bool {
-        self.0.len() >= MAX
+        self.weight >= MAX
     }
 }
 
 impl<const MAX: usize, Q: Copy, A> UpTo<MAX, Q, A> {
     /// What each call asks for, in their order.
     pub(crate) fn asked(&self) -> Vec<Q> {
-        self.0.iter().map(|call| call.asked).collect()
+        self.calls.iter().map(|call| call.asked).collect()
     }
 
     /// Answers each call from what was `found` for it, in their order; or all of them with the error.
     pub(crate) fn answer<F>(self, found: Result<Vec<F>>, answer: impl Fn(Q, F) -> Result<A>) {
         match found {
-            Ok(found) => self.0.into_iter().zip(found).for_each(|(call, found)| {
+            Ok(found) => self.calls.into_iter().zip(found).for_each(|(call, found)| {
                 let answer = answer(call.asked, found);
                 call.answer(answer);
             }),
-            Err(error) => self.0.into_iter().for_each(|call| call.answer(Err(error.clone()))),
+            Err(error) => self.calls.into_iter().for_each(|call| call.answer(Err(error.clone()))),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: what the store is told is stored while nobody appends to an outbox. So each write of a new author either
 //! was visible by then, and the walk finds the author, or sees what was stored and gives the author its edge.
 
-use feedgate_common::{DisplayKey, ItemId, UserId, UserNo};
+use feedgate_common::{DisplayKey, UserId, UserNo};
 use sqlx::PgConnection;
 
 use crate::rows;
@@ -81,7 +81,7 @@ pub(crate) async fn sent(
     before: Option<DisplayKey>,
     limit: usize,
 ) -> sqlx::Result<Vec<DisplayKey>> {
-    let before = before.unwrap_or(DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) });
+    let before = before.unwrap_or(DisplayKey::GREATEST);
     let query = sqlx::query_as(SENT).bind(rows::user(user)).bind(before.rank).bind(rows::item(before.item));
     let read: Vec<(i64, i64)> = query.bind(rows::limit(limit)).fetch_all(connection).await?;
     Ok(read.into_iter().map(|(rank, item)| rows::key_of(rank, item)).collect())

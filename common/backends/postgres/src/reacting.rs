@@ -23,7 +23,7 @@ use feedgate_common::{Millis, UserId, UserNo};
 use sqlx::PgConnection;
 
 use crate::fault;
-use crate::groups::{self, Groups};
+use crate::groups::{self, Groups, UpTo, Weight};
 use crate::pool::{self, Pool, work};
 use crate::reactions;
 use crate::write::{self, Settings};
@@ -61,23 +61,14 @@ struct Asked {
 
 type Call = groups::Call<Asked, Notified<Outcome>>;
 
+impl Weight for Asked {
+    fn weight(&self) -> usize {
+        self.reactions.len()
+    }
+}
+
 /// The calls that become one transaction.
-#[derive(Default)]
-struct Group {
-    calls: Vec<Call>,
-    reactions: usize,
-}
-
-impl groups::Group<Asked, Notified<Outcome>> for Group {
-    fn add(&mut self, call: Call) {
-        self.reactions += call.asked.reactions.len();
-        self.calls.push(call);
-    }
-
-    fn is_full(&self) -> bool {
-        self.reactions >= GROUP_MAX
-    }
-}
+type Group = UpTo<GROUP_MAX, Asked, Notified<Outcome>>;
 
 /// The calls of this process, and the tasks that carry them out.
 pub(crate) struct Reacting(Groups<Asked, Notified<Outcome>>);

@@ -6,7 +6,9 @@ use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Advanced, Build, KEEP, NOTES_MAX};
 use feedgate_common::{Entry, Inboxes, Position, Progress, UserNo};
 
-use super::{AUTHOR, KEY, READER, add, begun, build, built, entries, follower, key_of, life, record, step};
+use super::{
+    AUTHOR, InboxesExt as _, KEY, READER, add, begun, build, built, entries, follower, key_of, life, record, step,
+};
 
 /// A step that brings the records `from..=upto` of an author at once.
 fn batch(store: &Arc<dyn Inboxes>, author: u32, from: u64, upto: u64, to: Vec<Recipient>) -> Advance {

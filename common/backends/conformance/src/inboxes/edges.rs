@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::inboxes::{Build, EdgeStep, EdgeStepped, MARKS_MAX};
 use feedgate_common::{DisplayKey, Entry, FeedId, InboxKey, Inboxes, ItemId, Position, Progress, UserNo};
 
-use super::{AUTHOR, KEY, READER, add, build, built, edge, entries, follower, life, step, swap_in};
+use super::{AUTHOR, InboxesExt as _, KEY, READER, add, build, built, edge, entries, follower, life, step, swap_in};
 
 pub(super) async fn a_follow_step_forgets_then_adds_and_later_pushes_go_on(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![add(1, 5)]).await;

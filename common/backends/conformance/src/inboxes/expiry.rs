@@ -6,7 +6,9 @@ use std::time::Duration;
 use feedgate_common::inboxes::{Advanced, Build, EdgeStepped, Read, Take, Taken};
 use feedgate_common::{Epoch, InboxKey, Inboxes, Position, Progress, UserNo, Watermarks};
 
-use super::{AUTHOR, KEY, READER, add, build, built, edge, entries, follower, grown, life, now, step, swap_in};
+use super::{
+    AUTHOR, InboxesExt as _, KEY, READER, add, build, built, edge, entries, follower, grown, life, now, step, swap_in,
+};
 
 const MINUTE: i64 = 60_000;
 

@@ -6,7 +6,9 @@ use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, Read, Take, Taken};
 use feedgate_common::{Entry, FeedId, InboxKey, Inboxes, Op, Position, Progress, Record, UserNo, Watermarks};
 
-use super::{AUTHOR, KEY, READER, add, begun, built, edge, follower, grown, key_of, life, record, step, swap_in};
+use super::{
+    AUTHOR, InboxesExt as _, KEY, READER, add, begun, built, edge, follower, grown, key_of, life, record, step, swap_in,
+};
 
 const NAMED: FeedId = FeedId(3);
 

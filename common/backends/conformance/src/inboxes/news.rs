@@ -7,7 +7,8 @@ use feedgate_common::{Cut, DirectSeq, Entry, InboxKey, Inboxes, Op, Position, Pr
 use futures_util::future::join;
 
 use super::{
-    AUTHOR, KEY, READER, UserNo, add, build, built, edge, entries, follower, grown, key_of, life, step, steps, swap_in,
+    AUTHOR, InboxesExt as _, KEY, READER, UserNo, add, build, built, edge, entries, follower, grown, key_of, life,
+    step, steps, swap_in,
 };
 
 fn marks(pull: PullSeq, direct: DirectSeq) -> Watermarks {

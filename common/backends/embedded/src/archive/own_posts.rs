@@ -8,7 +8,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use async_trait::async_trait;
 use feedgate_common::archive;
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, ItemId, UserId, UserNo};
+use feedgate_common::{DisplayKey, UserId, UserNo};
 
 use super::EmbeddedArchive;
 use super::tables::{Authors, Edges, OwnPosts, OwnPostsRow, Sent};
@@ -72,11 +72,10 @@ pub(super) fn lacks_edge(tx: &Tx<'_>, author: UserNo) -> Result<bool> {
 
 /// What the user has addressed to readers, strictly below `before`, newest first.
 pub(super) fn sent(view: &View, user: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
-    let first = DisplayKey { rank: i64::MIN, item: ItemId(0) };
     let end = match before {
         Some(before) => Excluded((user, before)),
-        None => Included((user, DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) })),
+        None => Included((user, DisplayKey::GREATEST)),
     };
-    let rows = view.scan::<Sent>((Included((user, first)), end)).rev().take(limit);
+    let rows = view.scan::<Sent>((Included((user, DisplayKey::LEAST)), end)).rev().take(limit);
     rows.map(|row| row.map(|((_, place), ())| place)).collect()
 }

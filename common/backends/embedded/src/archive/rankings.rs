@@ -121,10 +121,8 @@ fn living(from: &impl Read, item: ItemId) -> Result<Option<ItemRow>> {
 
 /// The stored ranking in display order, the least first, each with the number of its add.
 fn stored(from: &impl Read, key: InboxKey) -> Result<Vec<(DisplayKey, DirectSeq)>> {
-    let least = DisplayKey { rank: i64::MIN, item: ItemId(0) };
-    let greatest = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
     let mut found = vec![];
-    for row in from.scan::<DirectShown>((key, least)..=(key, greatest)) {
+    for row in from.scan::<DirectShown>((key, DisplayKey::LEAST)..=(key, DisplayKey::GREATEST)) {
         let ((_, place), _) = row?;
         // A feed that had kinds before may hold items that are addressed to the reader by themselves.
         if let Some(ranked) = from.get::<RankedIn>(&(place.item, key))?.filter(|ranked| ranked.rank == place.rank) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use feedgate_common::change::Route;
 use feedgate_common::{DisplayKey, Entry, FeedId, ItemId, Op, Record, Watermarks};
-use feedgate_conformance::inboxes::{Naive, Schedule, inboxes};
+use feedgate_conformance::inboxes::{InboxesExt as _, Naive, Schedule, inboxes};
 use proptest::prelude::*;
 
 use super::*;

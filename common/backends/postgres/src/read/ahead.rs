@@ -18,7 +18,7 @@ use quick_cache::sync::Cache;
 use sqlx::PgConnection;
 
 use super::push;
-use crate::groups::{Groups, UpTo};
+use crate::groups::{Groups, UpTo, Weight};
 use crate::pool::{self, Pool, work};
 use crate::rows;
 
@@ -111,6 +111,8 @@ impl Weighter<UserNo, Arc<Kept>> for ByBytes {
         (size_of::<Kept>() + kept.followers.len() * size_of::<Recipient>() + 64) as u64
     }
 }
+
+impl Weight for Asked {}
 
 /// The calls that become one statement.
 type Query = UpTo<AUTHORS_MAX, Asked, Option<Ahead>>;

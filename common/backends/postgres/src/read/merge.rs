@@ -46,8 +46,6 @@ ORDER BY rank DESC, item DESC LIMIT $6";
 /// How many rows of each stream are read beyond its fair share.
 const SPARE: usize = 2;
 
-const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
-
 /// Stands for no reader in particular: all narrowed items are given.
 const EVERYTHING: i32 = -1;
 
@@ -83,7 +81,7 @@ pub(super) async fn newest(
     sources: Sources,
     Below { before, least_rank, limit }: Below,
 ) -> sqlx::Result<Vec<FeedAdd>> {
-    let top = before.map_or(Some(GREATEST), DisplayKey::just_below);
+    let top = before.map_or(Some(DisplayKey::GREATEST), DisplayKey::just_below);
     let least = DisplayKey { rank: least_rank.unwrap_or(i64::MIN), item: ItemId(0) };
     let (feed, reader) = (sources.feed, sources.reader.map_or(EVERYTHING, rows::user));
     let mut streams = streams(sources, top, least);

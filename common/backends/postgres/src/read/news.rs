@@ -20,7 +20,7 @@ use feedgate_common::{Entry, InboxKey, Watermarks};
 use sqlx::PgConnection;
 
 use crate::fault::{self, corrupt};
-use crate::groups::{Groups, UpTo};
+use crate::groups::{Groups, UpTo, Weight};
 use crate::pool::{self, Pool, work};
 use crate::rows;
 
@@ -103,6 +103,8 @@ struct Asked {
     after: Watermarks,
     limit: usize,
 }
+
+impl Weight for Asked {}
 
 /// The calls that become one statement.
 type Query = UpTo<READERS_MAX, Asked, News>;

@@ -63,8 +63,7 @@ pub(super) struct Low {
 
 impl Low {
     /// The start of a span that shows everything.
-    pub(super) const LEAST: Self =
-        Self { seq: 1, key: Some(DisplayKey { rank: i64::MIN, item: feedgate_common::ItemId(0) }) };
+    pub(super) const LEAST: Self = Self { seq: 1, key: Some(DisplayKey::LEAST) };
 }
 
 /// Remembers where spans begin. That depends only on what lies at or below `past` and on the first add of track 0

@@ -24,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::{Answers, Settings, Sweep};
-use crate::groups::{self, Groups};
+use crate::groups::{self, Groups, UpTo, Weight};
 use crate::pool::{self, Pool};
 use crate::users::Users;
 
@@ -52,23 +52,14 @@ struct Asked {
 
 type Call = groups::Call<Asked, Answers>;
 
+impl Weight for Asked {
+    fn weight(&self) -> usize {
+        self.asks.len()
+    }
+}
+
 /// The calls that become one transaction.
-#[derive(Default)]
-struct Group {
-    calls: Vec<Call>,
-    operations: usize,
-}
-
-impl groups::Group<Asked, Answers> for Group {
-    fn add(&mut self, call: Call) {
-        self.operations += call.asked.asks.len();
-        self.calls.push(call);
-    }
-
-    fn is_full(&self) -> bool {
-        self.operations >= GROUP_MAX
-    }
-}
+type Group = UpTo<GROUP_MAX, Asked, Answers>;
 
 /// What the tasks need to carry out a group.
 struct Worker {

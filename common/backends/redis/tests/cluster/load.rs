@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use feedgate_common::{InboxKey, Inboxes, UserNo};
+use feedgate_conformance::inboxes::InboxesExt as _;
 use feedgate_engines::RedisCluster;
 use feedgate_redis::{Link, RedisInboxes, Timeouts};
 use tokio::task::JoinSet;

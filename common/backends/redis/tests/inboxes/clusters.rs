@@ -2,6 +2,7 @@
 
 use feedgate_common::inboxes::Read;
 use feedgate_common::{Bucket, UserNo};
+use feedgate_conformance::inboxes::InboxesExt as _;
 use feedgate_engines::{Redis, RedisCluster};
 
 use crate::world::{

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use feedgate_common::inboxes::{Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, KEEP, Take};
 use feedgate_common::{Cut, InboxKey, Millis, Progress, UserNo};
+use feedgate_conformance::inboxes::InboxesExt as _;
 use feedgate_engines::{Redis, RedisCluster};
 
 use crate::world::{

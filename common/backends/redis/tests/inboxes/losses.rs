@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use feedgate_common::archive::Epochs;
 use feedgate_common::inboxes::{Advanced, Begun, Read, Taken};
 use feedgate_common::{Entry, Epoch, InboxKey, Inboxes, Position, Progress, StoreError, UserNo};
+use feedgate_conformance::inboxes::InboxesExt as _;
 use feedgate_engines::Redis;
 use feedgate_redis::RedisInboxes;
 

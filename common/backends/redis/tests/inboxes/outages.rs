@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use feedgate_common::inboxes::Read;
 use feedgate_common::{Inboxes, Progress, StoreError};
+use feedgate_conformance::inboxes::InboxesExt as _;
 use feedgate_redis::{Link, RedisInboxes, Timeouts};
 use tokio::time::Instant;
 use tokio::time::timeout;

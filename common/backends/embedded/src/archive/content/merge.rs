@@ -16,13 +16,10 @@ use crate::archive::audiences;
 use crate::archive::tables::{AuthorFeed, AuthorRow, DirectShown, Shown, ShownRow, Track};
 use crate::view::{Read, Rows, View};
 
-const LEAST: DisplayKey = DisplayKey { rank: i64::MIN, item: ItemId(0) };
-const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
-
 /// The range of `below` in a table. `key` makes the table's key of a place in display order.
 fn range<Key>(below: Below, key: impl Fn(DisplayKey) -> Key) -> (Bound<Key>, Bound<Key>) {
-    let least = below.least_rank.map_or(LEAST, |rank| DisplayKey { rank, item: ItemId(0) });
-    let end = below.before.map_or_else(|| Included(key(GREATEST)), |before| Excluded(key(before)));
+    let least = below.least_rank.map_or(DisplayKey::LEAST, |rank| DisplayKey { rank, item: ItemId(0) });
+    let end = below.before.map_or_else(|| Included(key(DisplayKey::GREATEST)), |before| Excluded(key(before)));
     (Included(key(least)), end)
 }
 
