@@ -62,6 +62,16 @@ fn refused(host: &str, address: IpAddr) -> String {
     format!("{host}{address} is private; name the host in push.allow_private if that is right")
 }
 
+/// Whether a URL names a host, and no user.
+pub(crate) fn is_without_user(url: &Uri) -> bool {
+    url.authority().is_some_and(|authority| !authority.as_str().contains('@'))
+}
+
+/// A URL as an error may show it: a user and a password are not repeated.
+pub(crate) fn shown(url: &str) -> &str {
+    if url.contains('@') { "one with a user" } else { url }
+}
+
 /// A host without the brackets of an IPv6 address.
 pub(crate) fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)

@@ -23,6 +23,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::outbound::{is_without_user, shown};
+
 /// The variable that names the authorities of the server.
 pub(crate) const CA: &str = "FEEDGATE_CA";
 
@@ -87,11 +89,7 @@ impl Reach {
 
 /// The host, the port, and whether there is TLS, of a server's URL.
 fn parsed(url: &str) -> anyhow::Result<(String, u16, bool)> {
-    let wrong = || {
-        // A user and a password are not repeated.
-        let given = if url.contains('@') { String::new() } else { format!(", not {url:?}") };
-        format!("the URL of a server must be http://HOST:PORT or https://HOST:PORT, without a user{given}")
-    };
+    let wrong = || format!("the URL of a server must be http://HOST:PORT or https://HOST:PORT, not {:?}", shown(url));
     let uri: Uri = url.parse().with_context(wrong)?;
     let authority = uri.authority().with_context(wrong)?;
     let (port, is_tls) = match uri.scheme_str() {
@@ -99,7 +97,7 @@ fn parsed(url: &str) -> anyhow::Result<(String, u16, bool)> {
         Some("https") => (443, true),
         _ => bail!(wrong()),
     };
-    let plain = matches!(uri.path(), "" | "/") && uri.query().is_none() && !authority.as_str().contains('@');
+    let plain = matches!(uri.path(), "" | "/") && uri.query().is_none() && is_without_user(&uri);
     ensure!(plain, wrong());
     Ok((authority.host().to_owned(), authority.port_u16().unwrap_or(port), is_tls))
 }

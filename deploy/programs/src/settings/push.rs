@@ -6,7 +6,7 @@ use feedgate_timeline::PushSettings;
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::outbound::{Reach, bare};
+use crate::outbound::{Reach, bare, is_without_user};
 
 /// The most notices in one call.
 const BATCH_MAX: usize = 100;
@@ -98,10 +98,9 @@ impl Push {
             (Some("http"), Some(host)) => named(host),
             _ => false,
         };
-        let plain = |url: &Uri| url.authority().is_some_and(|authority| !authority.as_str().contains('@'));
         let wrong = "push.webhook_url must be an https URL without a user, such as https://push.example/feedgate; http is \
                      for hosts that push.allow_private names";
-        let url = url.filter(|url| safe(url) && plain(url)).ok_or_else(|| wrong.to_owned())?;
+        let url = url.filter(|url| safe(url) && is_without_user(url)).ok_or_else(|| wrong.to_owned())?;
         self.reach().check(&url).map_err(|why| format!("push.webhook_url: {why}"))?;
         Ok(Some(url))
     }

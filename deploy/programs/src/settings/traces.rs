@@ -3,6 +3,8 @@
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
 
+use crate::outbound::{is_without_user, shown};
+
 /// What OTLP over HTTP puts behind the URL of a collector.
 const PATH: &str = "/v1/traces";
 
@@ -44,7 +46,8 @@ impl Traces {
             } else if !is_url(endpoint) {
                 problems.push(format!(
                     "traces.endpoint must be the URL of a collector for OTLP over HTTP, without a user and without {PATH}, \
-                     such as \"http://collector.example:4318\""
+                     such as \"http://collector.example:4318\", it is {:?}",
+                    shown(endpoint)
                 ));
             }
         }
@@ -58,8 +61,7 @@ impl Traces {
 fn is_url(text: &str) -> bool {
     let Ok(url) = text.parse::<Uri>() else { return false };
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
-    let plain = url.authority().is_some_and(|authority| !authority.as_str().contains('@'));
-    is_http && plain && url.query().is_none() && !url.path().ends_with(PATH)
+    is_http && is_without_user(&url) && url.query().is_none() && !url.path().ends_with(PATH)
 }
 
 #[cfg(test)]
