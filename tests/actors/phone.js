@@ -45,6 +45,8 @@ export class Phone {
   seen = null;
   /** {code, reason} once the SDK has stopped for good. */
   stopped = null;
+  /** {epoch, offset}: where the server's answer to the last subscribe began, or the last change pushed since. */
+  #sent = null;
   #broken = null;
   #fetching = null;
   #asked = false; // whether the SDK has asked for a position before
@@ -174,10 +176,14 @@ export class Phone {
     return until(what, sound, { withinSecs, seen: () => this.#seen() });
   }
 
-  /** Waits until the phone has taken in the log's head, and scrolls up to the end. */
+  /**
+   * Waits until the phone has taken in the log's head, and scrolls up to the end. A phone in items mode has also been
+   * sent each change then: a page that it loaded may be ahead of the pushes.
+   */
   async catchesUp(withinSecs) {
     const { position } = await this.server.page(this.user, { name: this.channel, limit: 1 });
-    const there = () => this.position?.epoch === position.epoch && this.position.offset >= position.offset;
+    const reached = (at) => at?.epoch === position.epoch && at.offset >= position.offset;
+    const there = () => reached(this.position) && (this.deliver === "notify" || reached(this.#sent));
     await this.waitFor(`the phone is at ${JSON.stringify(position)}`, there, withinSecs);
     await this.loadAll();
   }
@@ -224,6 +230,7 @@ export class Phone {
 
   async #subscribed({ wasRecovering, recovered, data }) {
     this.#told(data);
+    this.#sent = { epoch: data.epoch, offset: data.offset };
     this.recovered = recovered;
     const lost = wasRecovering && !recovered;
     if (this.deliver === "notify") await this.#inTurn(() => (lost ? this.#reload() : this.#fetchAll()));
@@ -234,6 +241,7 @@ export class Phone {
     this.#told(data);
     if (data.op === "seen") return;
     this.pushes += 1;
+    if (this.#sent && offset) this.#sent.offset = offset;
     this.onPush?.(this.pushes, data);
     if (this.closed) return;
     if (data.op === "behind") await this.#inTurn(() => this.#fetchAll());
@@ -302,6 +310,6 @@ export class Phone {
 
   #seen() {
     const { position, reloads, connects, pushes, errors, stopped } = this;
-    return { position, reloads, connects, pushes, stopped, shown: this.feed.items().length, errors: errors.slice(-3) };
+    return { position, sent: this.#sent, reloads, connects, pushes, stopped, shown: this.feed.items().length, errors: errors.slice(-3) };
   }
 }
