@@ -23,13 +23,10 @@ use feedgate_common::notify::{Known, Notified, Rules};
 use feedgate_common::{Body, ItemId, Millis, UserId, UserNo};
 use sqlx::PgConnection;
 
-use crate::fault::{self, corrupt};
+use crate::fault::{corrupt, retried};
 use crate::rows;
 use crate::users::user_id;
 use crate::write::{self, Settings};
-
-/// How often a change is tried that another transaction was in the way of.
-const TRIES: usize = 5;
 
 const BEGIN_TALKS: &str = "
 INSERT INTO talks (item) SELECT i.id FROM items i WHERE i.id = ANY($1) AND i.body IS NOT NULL ORDER BY i.id
@@ -214,15 +211,7 @@ pub(crate) async fn change_and_notify(
     now: Millis,
     telling: Option<Telling<'_>>,
 ) -> sqlx::Result<Notified<Outcome>> {
-    for _ in 1..TRIES {
-        match attempt(connection, writes, now, telling).await {
-            Err(error) if fault::is_conflict(&error) => {
-                sqlx::query("ROLLBACK").execute(&mut *connection).await?;
-            }
-            done => return done,
-        }
-    }
-    attempt(connection, writes, now, telling).await
+    retried!(connection, attempt(connection, writes, now, telling))
 }
 
 async fn attempt(

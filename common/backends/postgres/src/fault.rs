@@ -14,6 +14,9 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 /// The SQLSTATE by which the server says that its disk is full.
 const DISK_FULL: &str = "53100";
 
+/// How often a transaction is tried that others were in the way of.
+pub(crate) const TRIES: usize = 5;
+
 /// What to do about a connection that does not keep the settings of its session.
 pub(crate) const NO_POOLER: &str =
     "archive_url must name PostgreSQL itself; a pooler such as PgBouncer does not pass the settings of a session on";
@@ -38,6 +41,26 @@ pub(crate) fn is_conflict(error: &Error) -> bool {
         _ => false,
     })
 }
+
+/// `retried!(connection, transaction)` awaits the future of a transaction, or of a statement that is one. While another
+/// transaction is in its way, it begins again from the start, [`TRIES`] times in all. A try that fails may leave its
+/// transaction open.
+macro_rules! retried {
+    ($connection:ident, $transaction:expr) => {{
+        let mut tries = 1;
+        loop {
+            match $transaction.await {
+                Err(error) if tries < $crate::fault::TRIES && $crate::fault::is_conflict(&error) => {
+                    tries += 1;
+                    // Outside a transaction the server only warns.
+                    sqlx::query("ROLLBACK").execute(&mut *$connection).await?;
+                }
+                done => break done,
+            }
+        }
+    }};
+}
+pub(crate) use retried;
 
 /// Whether the connection can no longer be used.
 pub(crate) fn is_lost(error: &Error) -> bool {

@@ -20,7 +20,7 @@ use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed, changes};
 use feedgate_common::{DirectSeq, DisplayKey, InboxKey, ItemId, Millis, Op, UserNo};
 use sqlx::PgConnection;
 
-use crate::fault::corrupt;
+use crate::fault::{corrupt, retried};
 use crate::rows::{self, column};
 
 /// In the order of their numbers, as all writes lock readers.
@@ -107,6 +107,15 @@ struct Addressed {
 
 /// Replaces the ranking of a feed.
 pub(crate) async fn rank(
+    connection: &mut PgConnection,
+    key: InboxKey,
+    ranking: &[DisplayKey],
+    now: Millis,
+) -> sqlx::Result<Result<Ranked, NoSuchItem>> {
+    retried!(connection, try_to_rank(connection, key, ranking, now))
+}
+
+async fn try_to_rank(
     connection: &mut PgConnection,
     key: InboxKey,
     ranking: &[DisplayKey],
@@ -244,6 +253,10 @@ pub(crate) async fn renew(connection: &mut PgConnection, now: Millis, limit: usi
     if !sqlx::query_scalar(IS_DUE).fetch_one(&mut *connection).await? {
         return Ok(Renewed::default());
     }
+    retried!(connection, renew_next(connection, now, limit))
+}
+
+async fn renew_next(connection: &mut PgConnection, now: Millis, limit: usize) -> sqlx::Result<Renewed> {
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     let due: Option<(i64, i64, i32, i16)> = sqlx::query_as(TAKE).fetch_optional(&mut *connection).await?;
     let renewed = match due {

@@ -22,7 +22,7 @@ use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::{Millis, UserId, UserNo};
 use sqlx::PgConnection;
 
-use crate::fault;
+use crate::fault::retried;
 use crate::groups::{self, Groups, UpTo, Weight};
 use crate::pool::{self, Pool, work};
 use crate::reactions;
@@ -39,9 +39,6 @@ const CALLS_MAX: usize = 4096;
 
 /// After how many ms a caller whose call was refused is told to try again.
 const RETRY_AFTER_MS: u32 = 100;
-
-/// How often a group is tried that another transaction was in the way of.
-const TRIES: usize = 5;
 
 /// What becomes of one reaction.
 type Outcome = std::result::Result<bool, Unreacted>;
@@ -120,15 +117,7 @@ async fn all(
         let of_call = |call: &&Asked| done.by_ref().take(call.reactions.len()).collect();
         return Ok(asked.iter().map(of_call).map(|answers| Notified { answers, told: vec![] }).collect());
     }
-    for _ in 1..TRIES {
-        match attempt(connection, asked, settings).await {
-            Err(error) if fault::is_conflict(&error) => {
-                sqlx::query("ROLLBACK").execute(&mut *connection).await?;
-            }
-            done => return done,
-        }
-    }
-    attempt(connection, asked, settings).await
+    retried!(connection, attempt(connection, asked, settings))
 }
 
 async fn attempt(
@@ -137,6 +126,10 @@ async fn attempt(
     settings: Settings,
 ) -> sqlx::Result<Vec<Notified<Outcome>>> {
     sqlx::query("BEGIN").execute(&mut *connection).await?;
+    // Each run has a statement, and each statement locks the counters that it changes.
+    if asked.windows(2).any(|pair| pair[0].on != pair[1].on) {
+        reactions::lock_counters(connection, &reactions_of(asked)).await?;
+    }
     // For each call its outcomes, and what they tell.
     let mut outcomes: Vec<(Vec<Outcome>, Vec<Write>)> = Vec::with_capacity(asked.len());
     for run in asked.chunk_by(|one, next| one.on == next.on) {

@@ -21,9 +21,9 @@ use feedgate_common::error::Result;
 use feedgate_common::{ItemId, Millis, UserNo};
 use sqlx::PgConnection;
 
-use crate::fault::{self, corrupt};
+use crate::fault::{corrupt, retried};
 use crate::pool::{Pool, work};
-use crate::rows;
+use crate::rows::{self, column};
 use crate::users::user_id;
 
 /// Into how many rows the counter of one item and kind is divided.
@@ -31,9 +31,6 @@ const SHARDS: i32 = 32;
 
 /// The number of a viewer who is no user.
 const NOBODY: i32 = -1;
-
-/// How often a change is tried that another transaction was in the way of.
-const TRIES: usize = 5;
 
 /// How long after the delete of an item its reactions are removed, in ms: longer than any statement takes.
 const REST_MS: i64 = 60_000;
@@ -78,14 +75,26 @@ WITH asked AS MATERIALIZED (
     DELETE FROM reactions r USING asked a
     WHERE r.item = a.item AND r.kind = a.kind AND r.reader = a.reader
     RETURNING r.item, r.kind, r.reader
+), less AS MATERIALIZED (
+    SELECT item, kind, (reader % $6)::smallint AS shard, count(*) FROM gone GROUP BY 1, 2, 3
+), locked AS MATERIALIZED (
+    SELECT l.* FROM less l JOIN reaction_counts c USING (item, kind, shard)
+    ORDER BY item, kind, shard FOR UPDATE OF c
 ), counted AS (
-    UPDATE reaction_counts c SET count = c.count - less.count
-    FROM (SELECT item, kind, (reader % $6)::smallint AS shard, count(*) FROM gone GROUP BY 1, 2, 3) less
-    WHERE (c.item, c.kind, c.shard) = (less.item, less.kind, less.shard)
+    UPDATE reaction_counts c SET count = c.count - l.count FROM locked l
+    WHERE (c.item, c.kind, c.shard) = (l.item, l.kind, l.shard)
 )
 SELECT a.nth - 1, $5::bigint IS NOT NULL,
        EXISTS (SELECT FROM gone g WHERE (g.item, g.kind, g.reader) = (a.item, a.kind, a.reader)), a.author
 FROM asked a";
+
+/// Locks the counters that reactions change, as far as they are there, in the order in which all statements lock them.
+const LOCK: &str = "
+SELECT FROM reaction_counts c JOIN (
+    SELECT DISTINCT item, kind, (reader % $4)::smallint AS shard
+    FROM unnest($1::bigint[], $2::text[], $3::integer[]) AS a(item, kind, reader)
+) asked USING (item, kind, shard)
+ORDER BY item, kind, shard FOR UPDATE OF c";
 
 /// Counts and own of reactions, by kind, and the numbers of comments and of reposts, by the names that no kind has.
 const AROUND: &str = "
@@ -242,24 +251,26 @@ pub(crate) async fn change(
     reactions: &[Reaction],
     on: bool,
 ) -> sqlx::Result<Vec<Outcome>> {
-    let mut rows = attempt(connection, reactions, on).await;
-    for _ in 1..TRIES {
-        match &rows {
-            Err(error) if fault::is_conflict(error) => rows = attempt(connection, reactions, on).await,
-            _ => break,
-        }
-    }
-    Ok(outcomes(reactions, rows?)?.into_iter().map(|(outcome, _)| outcome).collect())
+    let done = retried!(connection, carry_out(connection, reactions, on))?;
+    Ok(done.into_iter().map(|(outcome, _)| outcome).collect())
 }
 
-/// Gives reactions (`on`) or takes them back, as a part of a transaction. Answers each in its place, with the author of
+/// Gives reactions (`on`) or takes them back, in one statement. Answers each in its place, with the author of
 /// the item if that lives.
 pub(crate) async fn carry_out(
     connection: &mut PgConnection,
     reactions: &[Reaction],
     on: bool,
 ) -> sqlx::Result<Vec<(Outcome, Option<UserNo>)>> {
-    let rows = attempt(connection, reactions, on).await?;
+    let rows = sqlx::query_as(if on { REACT } else { UNREACT })
+        .bind(column(reactions, |reaction| rows::item(reaction.item)))
+        .bind(column(reactions, |reaction| reaction.kind.as_str()))
+        .bind(column(reactions, |reaction| rows::user(reaction.user)))
+        .bind(column(reactions, |reaction| reaction.at))
+        .bind(rows::limit(KINDS_MAX))
+        .bind(SHARDS)
+        .fetch_all(connection)
+        .await?;
     outcomes(reactions, rows)
 }
 
@@ -279,16 +290,17 @@ fn outcomes(reactions: &[Reaction], rows: Vec<Row>) -> sqlx::Result<Vec<(Outcome
     Ok(outcomes)
 }
 
-async fn attempt(connection: &mut PgConnection, reactions: &[Reaction], on: bool) -> sqlx::Result<Vec<Row>> {
-    sqlx::query_as(if on { REACT } else { UNREACT })
-        .bind(reactions.iter().map(|reaction| rows::item(reaction.item)).collect::<Vec<_>>())
-        .bind(reactions.iter().map(|reaction| reaction.kind.as_str()).collect::<Vec<_>>())
-        .bind(reactions.iter().map(|reaction| rows::user(reaction.user)).collect::<Vec<_>>())
-        .bind(reactions.iter().map(|reaction| reaction.at).collect::<Vec<_>>())
-        .bind(rows::limit(KINDS_MAX))
+/// Locks the counters of these reactions for a transaction of several statements. Without it, two transactions that
+/// give and take back on the same item could each hold a counter for which the other waits.
+pub(crate) async fn lock_counters(connection: &mut PgConnection, reactions: &[Reaction]) -> sqlx::Result<()> {
+    sqlx::query(LOCK)
+        .bind(column(reactions, |reaction| rows::item(reaction.item)))
+        .bind(column(reactions, |reaction| reaction.kind.as_str()))
+        .bind(column(reactions, |reaction| rows::user(reaction.user)))
         .bind(SHARDS)
-        .fetch_all(connection)
-        .await
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 /// What stands around these items, in the order asked.

@@ -12,7 +12,7 @@ use feedgate_common::around::{Reaction, Unreacted};
 use feedgate_common::notify::{Notified, Rules, Way};
 use feedgate_common::{FeedId, ItemId, UserId, UserNo};
 use feedgate_postgres::PostgresArchive;
-use server::{execute, open, post, server};
+use server::{execute, open, post, server, terminate};
 
 const NOW: i64 = 1_800_000_000_000;
 
@@ -47,6 +47,34 @@ async fn s1_reactions_that_come_together_and_tell_nobody_take_a_few_transactions
     assert!(transactions <= 100, "{transactions} transactions");
 }
 
+/// Each group gives and takes back at many counters of the item. Groups that lock these in different orders wait for
+/// each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn likes_that_are_given_and_taken_back_at_once_do_not_deadlock() {
+    let url = server().database("taken_back");
+    let archive = Arc::new(open(&url).await);
+    let (item, _) = hot(&archive).await;
+    // So all counters are there, and a group can lock them.
+    like_it_all_at_once(&archive, item).await;
+    let users = users(&archive).await;
+    for round in 0..4 {
+        let react = |user: UserNo| {
+            let archive = archive.clone();
+            let reaction = Reaction { item, kind: "heart".parse().unwrap(), user, at: NOW };
+            let on = (user.0 + round).is_multiple_of(2);
+            async move { archive.react_and_notify(&[reaction], on).await.unwrap() }
+        };
+        at_once(users.clone(), react).await;
+    }
+    drop(archive);
+    terminate(&url).await;
+    // The server counts what a connection did when the connection ends.
+    let others = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    while execute(&url, others).await > 0 {}
+    let deadlocked = "SELECT FROM pg_stat_database WHERE datname = current_database() AND deadlocks > 0";
+    assert_eq!(execute(&url, deadlocked).await, 0);
+}
+
 /// An item of ann, with the number of her.
 async fn hot(archive: &PostgresArchive) -> (ItemId, UserNo) {
     let published = archive.write(vec![Write::Publish(post("ann", "hot"))], NOW).await.unwrap().remove(0);
@@ -56,16 +84,21 @@ async fn hot(archive: &PostgresArchive) -> (ItemId, UserNo) {
 
 /// Lets a thousand users react at the same time, who have come at the same time before. Answers what each call said.
 async fn like_it_all_at_once(archive: &Arc<PostgresArchive>, item: ItemId) -> Vec<Notified<Result<bool, Unreacted>>> {
-    let users = at_once(0..USERS, |n| {
-        let (archive, name) = (archive.clone(), format!("user-{n}").parse::<UserId>().unwrap());
-        async move { archive.intern(&[name]).await.unwrap()[0] }
-    });
-    at_once(users.await, |user| {
+    at_once(users(archive).await, |user| {
         let archive = archive.clone();
         let reaction = Reaction { item, kind: "heart".parse().unwrap(), user, at: NOW };
         async move { archive.react_and_notify(&[reaction], true).await.unwrap() }
     })
     .await
+}
+
+/// The numbers of a thousand users.
+async fn users(archive: &Arc<PostgresArchive>) -> Vec<UserNo> {
+    let number = |n| {
+        let (archive, name) = (archive.clone(), format!("user-{n}").parse::<UserId>().unwrap());
+        async move { archive.intern(&[name]).await.unwrap()[0] }
+    };
+    at_once(0..USERS, number).await
 }
 
 /// Does something for each of these at the same time, and gives what came of it, in their order.

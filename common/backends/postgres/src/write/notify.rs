@@ -21,7 +21,7 @@ use sqlx::PgConnection;
 use super::batch::{Batch, DrawnIds};
 use super::concerned::Concerned;
 use super::{Settings, load, store};
-use crate::fault;
+use crate::fault::{self, retried};
 
 /// What follows from changes that are decided.
 #[derive(Default)]
@@ -167,6 +167,15 @@ pub(crate) async fn follow(
 /// Lets deeds leave the lines that tell of them, seen or not. After an error the connection is closed, which ends the
 /// transaction.
 pub(crate) async fn leave(
+    connection: &mut PgConnection,
+    keys: &[CompactString],
+    now: Millis,
+    settings: Settings,
+) -> sqlx::Result<Vec<UserNo>> {
+    retried!(connection, try_to_leave(connection, keys, now, settings))
+}
+
+async fn try_to_leave(
     connection: &mut PgConnection,
     keys: &[CompactString],
     now: Millis,
