@@ -77,7 +77,7 @@ pub use content::{Below, Content, EDGE_ADDS_MAX, EDGES_MAX, Edge, EdgeState, Edg
 pub use epochs::Epochs;
 pub use erasures::{Erasures, Remains};
 pub use events::{Event, Events, Outstanding};
-pub use graph::{Follow, Graph};
+pub use graph::{Follow, Graph, ListCursor};
 pub use items::Items;
 pub use names::Names;
 pub use notifications::Notifications;

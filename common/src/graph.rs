@@ -77,8 +77,8 @@ impl Shield {
 }
 
 /// The place in a list by time of a follow or a shield that began at `since` (Unix ms). `number` orders those of one
-/// millisecond; no two of one list have the same number within a few minutes. So an imported follow takes the place of
-/// its own time.
+/// millisecond, of which the last 22 bits count. So an imported follow takes the place of its own time. Two imported
+/// follows of one millisecond may get the same place, and a home that stores places tells them apart.
 pub fn listed_at(since: Millis, number: u64) -> u64 {
     const BITS: u32 = 22;
     let ms = since.max(0).cast_unsigned().min((1 << (63 - BITS)) - 1);

@@ -17,10 +17,10 @@ use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     Ahead, Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates,
-    Epochs, Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
-    Notifications, Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice, PushDevices,
-    PushNotices, Rankings, Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights,
-    Status, Transfer, Write, Writes, Written,
+    Epochs, Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, ListCursor, Names, News,
+    Note, Notice, Notifications, Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice,
+    PushDevices, PushNotices, Rankings, Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search,
+    Settled, Sights, Status, Transfer, Write, Writes, Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Onlooker, Place, Reacted,
@@ -224,7 +224,13 @@ impl Audiences for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.lists(owner).await
     }
-    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn members(
+        &self,
+        owner: UserNo,
+        list: &ListName,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.members(owner, list, cursor, limit).await
     }
@@ -307,23 +313,29 @@ impl Pins for Gated<dyn Archive> {
 
 #[async_trait]
 impl Graph for Gated<dyn Archive> {
-    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn following(&self, reader: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.following(reader, cursor, limit).await
     }
-    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn followers(&self, author: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.followers(author, cursor, limit).await
     }
-    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn mutual(&self, user: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.mutual(user, cursor, limit).await
     }
-    async fn requests(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn requests(&self, author: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.requests(author, cursor, limit).await
     }
-    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn shielded(
+        &self,
+        user: UserNo,
+        shield: Shield,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.shielded(user, shield, cursor, limit).await
     }

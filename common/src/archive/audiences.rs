@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Follow;
+use super::{Follow, ListCursor};
 use crate::audience::{ListChange, ListRefused, Listed};
 use crate::error::Result;
 use crate::ids::ListName;
@@ -20,7 +20,13 @@ pub trait Audiences: Send + Sync + 'static {
     async fn lists(&self, owner: UserNo) -> Result<Vec<(ListName, u64)>>;
 
     /// The members of a list, after `cursor`, at most `limit`. The cursor ascends along the list.
-    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+    async fn members(
+        &self,
+        owner: UserNo,
+        list: &ListName,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Follow>>;
 
     /// Of these lists of `owner`: the numbers of all members of each. One read.
     async fn member_nos(&self, owner: UserNo, lists: &[ListName]) -> Result<Vec<Vec<UserNo>>>;

@@ -13,29 +13,51 @@ pub struct Follow {
     pub user: UserId,
     /// When the edge was set on or was asked for, or the shield went up, in Unix ms.
     pub since: Millis,
-    /// The cursor after which the list goes on behind this line. Opaque; it descends along the list.
-    pub cursor: u64,
+    /// Where the list goes on behind this line.
+    pub cursor: ListCursor,
+}
+
+/// The place of a line in a list, from which the list goes on behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListCursor {
+    /// The number by which the list is sorted.
+    pub listed: u64,
+    /// What sorts lines of one number, in a home in which lines may share one; zero elsewhere.
+    pub tie: u32,
+}
+
+impl ListCursor {
+    /// The place of the only line with this number.
+    pub fn at(listed: u64) -> Self {
+        Self { listed, tie: 0 }
+    }
 }
 
 /// Lists follows and shields.
 #[async_trait]
 pub trait Graph: Send + Sync + 'static {
     /// The users whom `reader` follows, newest follow first, after `cursor`, at most `limit`.
-    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+    async fn following(&self, reader: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>>;
 
     /// The users who follow `author`, newest follow first, after `cursor`, at most `limit`.
-    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+    async fn followers(&self, author: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>>;
 
     /// The users that `user` follows and that follow `user`, newest follow of `user` first, after `cursor`, at most
     /// `limit`.
-    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+    async fn mutual(&self, user: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>>;
 
     /// The users who have asked to follow `author` and have no answer yet, newest request first, after `cursor`, at
     /// most `limit`. They are in no other list.
-    async fn requests(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+    async fn requests(&self, author: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>>;
 
     /// The users against whom `user` has this shield up, newest first, after `cursor`, at most `limit`.
-    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+    async fn shielded(
+        &self,
+        user: UserNo,
+        shield: Shield,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Follow>>;
 
     /// For each of `users`, in its place, the users with whom it is in a block, by either side: at most `limit`, in no
     /// order. One read, however many they are.

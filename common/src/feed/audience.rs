@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use crate::archive::{Audience, Audiences, Graph, Names, Outboxes, Publish, Refused, Write};
+use crate::archive::{Audience, Audiences, Graph, ListCursor, Names, Outboxes, Publish, Refused, Write};
 use crate::audience::{AUDIENCE_MAX, Narrowed, Narrowing, narrowed};
 use crate::error::Result;
 use crate::ids::ListName;
@@ -80,7 +80,7 @@ async fn those_of(
 /// Who may belong to an audience, page by page: the members of lists, or else the followers.
 enum Candidates<'a> {
     Members(Vec<Vec<UserNo>>),
-    Followers { archive: &'a dyn Archive, author: UserNo, mutual: bool, cursor: Option<u64>, over: bool },
+    Followers { archive: &'a dyn Archive, author: UserNo, mutual: bool, cursor: Option<ListCursor>, over: bool },
 }
 
 impl<'a> Candidates<'a> {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::archive::{Follow, Remains, Write};
+use crate::archive::{Follow, ListCursor, Remains, Write};
 use crate::around::{CommentWrite, Reaction};
 use crate::erase::{Erasure, Mark, Stage, TRACES_MAX, Trace, Traces};
 use crate::error::Result;
@@ -155,9 +155,12 @@ impl Eraser {
 
 /// A part of what is known of a user, strictly behind `after`. Nothing of [`Stage::Rest`]. Fails as the Archive does.
 pub async fn traces(archive: &dyn Archive, user: UserNo, stage: Stage, after: Option<&Mark>) -> Result<Traces> {
-    let first = after.and_then(Mark::numbers).map(|[number, ..]| number);
-    // Lists go from the newest to the oldest, so their marks count down.
-    let cursor = first.map(|number| u64::MAX - number);
+    let numbers = after.and_then(Mark::numbers);
+    let first = numbers.map(|[number, ..]| number);
+    let cursor = numbers.map(|[listed, tie, _]| ListCursor {
+        listed: u64::MAX - listed,
+        tie: u32::try_from(u64::MAX - tie).unwrap_or(u32::MAX),
+    });
     let shields = async |shield| {
         let up = archive.shielded(user, shield, cursor, TRACES_MAX).await?;
         listed(archive, &up, |other| Trace::Shield(shield, other)).await
@@ -215,7 +218,7 @@ async fn following(archive: &dyn Archive, user: UserNo, first: Option<u64>) -> R
 }
 
 /// The requests to follow the user, and behind them that the user is private.
-async fn requests(archive: &dyn Archive, user: UserNo, cursor: Option<u64>) -> Result<Traces> {
+async fn requests(archive: &dyn Archive, user: UserNo, cursor: Option<ListCursor>) -> Result<Traces> {
     let asking = archive.requests(user, cursor, TRACES_MAX).await?;
     let mut traces = listed(archive, &asking, Trace::Asker).await?;
     if traces.next.is_none() && archive.author(user).await?.private {
@@ -225,7 +228,9 @@ async fn requests(archive: &dyn Archive, user: UserNo, cursor: Option<u64>) -> R
 }
 
 async fn listed(archive: &dyn Archive, listed: &[Follow], trace: impl Fn(UserNo) -> Trace) -> Result<Traces> {
-    let mark = |line: &Follow| Mark::of([u64::MAX - line.cursor, 0, 0]);
+    // Lists go from the newest to the oldest, so their marks count down.
+    let mark =
+        |Follow { cursor, .. }: &Follow| Mark::of([u64::MAX - cursor.listed, u64::MAX - u64::from(cursor.tie), 0]);
     let names: Vec<UserId> = listed.iter().map(|line| line.user.clone()).collect();
     let numbers = archive.user_nos(&names).await?;
     let lines = listed.iter().zip(numbers);

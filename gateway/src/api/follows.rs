@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use feedgate_common::archive::{Answer, Follow, Names, Refused, Write, Written};
+use feedgate_common::archive::{Answer, Follow, ListCursor, Names, Refused, Write, Written};
 use feedgate_common::{Archive, Millis, UserId, UserNo, error};
 use serde::Serialize;
 
@@ -138,17 +138,28 @@ pub(super) async fn mutual(
     list(&*archive, caller, &user, query, |user, cursor, limit| archive.mutual(user, cursor, limit)).await
 }
 
+/// A place in a list as text: its number, and what sorts lines of one number if it is not zero.
+fn cursor_text(ListCursor { listed, tie }: ListCursor) -> String {
+    if tie == 0 { listed.to_string() } else { format!("{listed}-{tie}") }
+}
+
+/// Reads what [`cursor_text`] writes.
+fn cursor_of(text: &str) -> Option<ListCursor> {
+    let (listed, tie) = text.split_once('-').unwrap_or((text, "0"));
+    Some(ListCursor { listed: decimal(listed)?, tie: u32::try_from(decimal(tie)?).ok()? })
+}
+
 /// Answers with a page of one of a user's lists. `ask` gets the user, a cursor and a limit.
 pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     names: &dyn Names,
     caller: Caller,
     user: &UserId,
     query: Query,
-    ask: impl FnOnce(UserNo, Option<u64>, usize) -> Asked,
+    ask: impl FnOnce(UserNo, Option<ListCursor>, usize) -> Asked,
 ) -> Result<Response, Problem> {
     let params = query.only(&["limit", "cursor"])?;
     let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
-    let cursor = params.get("cursor").map(|text| decimal(text).ok_or_else(wrong)).transpose()?;
+    let cursor = params.get("cursor").map(|text| cursor_of(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let permit = caller.permit((limit + 1) * LINE_MAX).await?;
     // Reading one more than asked shows whether there is a next page.
@@ -156,8 +167,25 @@ pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
         Some(user) => ask(user, cursor, limit + 1).await?,
         None => vec![],
     };
-    let next = (lines.len() > limit).then(|| lines[limit - 1].cursor.to_string());
+    let next = (lines.len() > limit).then(|| cursor_text(lines[limit - 1].cursor));
     lines.truncate(limit);
     let users = lines.into_iter().map(|line| UserJson { user: line.user, since: line.since }).collect();
     Ok(permit.answer(&List { users, next }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_and_nothing_else_is_one() {
+        for (listed, tie) in [(0, 0), (u64::MAX, 0), (7, 1), (u64::MAX, u32::MAX)] {
+            let cursor = ListCursor { listed, tie };
+            assert_eq!(cursor_of(&cursor_text(cursor)), Some(cursor));
+        }
+        assert_eq!(cursor_text(ListCursor::at(7)), "7", "as the version before wrote it");
+        for text in ["", "-", "7-", "-7", "x", "7-x", "7-4294967296", "7-1-1"] {
+            assert_eq!(cursor_of(text), None, "{text}");
+        }
+    }
 }

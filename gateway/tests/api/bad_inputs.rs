@@ -172,6 +172,7 @@ const URLS: &[Case] = &[
     ("GET /v1/users/bob/sent?name=feed", "", 400, "name", "known are limit, cursor"),
     ("PUT /v1/users/bob/following/bob", "", 422, "", "bob cannot follow itself"),
     ("GET /v1/users/bob/requests?limit=0", "", 400, "limit", "1 to 1000"),
+    ("GET /v1/users/bob/followers?cursor=7-x", "", 400, "cursor", "\"next\""),
     ("GET /v1/users/bob/requests?cursor=x", "", 400, "cursor", "\"next\""),
     ("PUT /v1/users/bob/followers/a%2Fb", "", 400, "reader", "A-Z a-z 0-9"),
     ("DELETE /v1/users/bob/sessions/d%20d", "", 400, "device", "A-Z a-z 0-9"),

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use feedgate_common::archive::ListCursor;
 use feedgate_common::audience::{ListChange, ListRefused, Listed, has_room};
 use feedgate_common::ids::ListName;
 use feedgate_common::{ItemId, Millis, UserNo};
@@ -147,10 +148,10 @@ pub(crate) async fn members(
     connection: &mut PgConnection,
     owner: UserNo,
     list: &ListName,
-    after: Option<u64>,
+    after: Option<ListCursor>,
     limit: usize,
 ) -> sqlx::Result<Vec<(UserNo, Millis)>> {
-    let after = after.map_or(-1, |after| i32::try_from(after).unwrap_or(i32::MAX));
+    let after = after.map_or(-1, |after| i32::try_from(after.listed).unwrap_or(i32::MAX));
     let query = sqlx::query_as(MEMBERS).bind(rows::user(owner)).bind(list.as_str()).bind(after);
     let read: Vec<(i32, Millis)> = query.bind(rows::limit(limit)).fetch_all(connection).await?;
     read.into_iter().map(|(member, since)| Ok((rows::user_of(member)?, since))).collect()

@@ -64,8 +64,8 @@ use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     self, Ahead, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates,
-    Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
-    Notifications, Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice, PushDevices,
+    Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, ListCursor, Names, News, Note,
+    Notice, Notifications, Outbox, Outboxes, Outstanding, OwnPosts, People, Pins, PullHead, PushDevice, PushDevices,
     PushNotices, Rankings, Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights,
     Status, Transfer, Write, Writes, Written, may_be_foreign_id,
 };
@@ -162,7 +162,7 @@ impl PostgresArchive {
         self.pool.register(registry);
     }
 
-    async fn list(&self, list: List, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn list(&self, list: List, user: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.pool.read(work!(|connection| lists::list(connection, list, user, cursor, limit))).await
     }
 
@@ -310,23 +310,29 @@ impl Outboxes for PostgresArchive {
 
 #[async_trait]
 impl Graph for PostgresArchive {
-    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn following(&self, reader: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.list(List::Following, reader, cursor, limit).await
     }
 
-    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn followers(&self, author: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.list(List::Followers, author, cursor, limit).await
     }
 
-    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn mutual(&self, user: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.list(List::Mutual, user, cursor, limit).await
     }
 
-    async fn requests(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn requests(&self, author: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         self.list(List::Requests, author, cursor, limit).await
     }
 
-    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn shielded(
+        &self,
+        user: UserNo,
+        shield: Shield,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Follow>> {
         self.list(List::Shielded(shield), user, cursor, limit).await
     }
 
@@ -644,12 +650,21 @@ impl Audiences for PostgresArchive {
         self.pool.read(work!(|connection| audiences::lists(connection, owner))).await
     }
 
-    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn members(
+        &self,
+        owner: UserNo,
+        list: &ListName,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Follow>> {
         let found =
             self.pool.read(work!(|connection| audiences::members(connection, owner, list, cursor, limit))).await?;
         let names = self.names_of(found.iter().map(|(member, _)| *member)).await?;
-        let line =
-            |(member, since): (UserNo, Millis)| Follow { user: names[&member].clone(), since, cursor: member.0.into() };
+        let line = |(member, since): (UserNo, Millis)| Follow {
+            user: names[&member].clone(),
+            since,
+            cursor: ListCursor::at(member.0.into()),
+        };
         Ok(found.into_iter().map(line).collect())
     }
 

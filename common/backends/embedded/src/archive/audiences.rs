@@ -7,7 +7,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use async_trait::async_trait;
 use compact_str::CompactString;
-use feedgate_common::archive::{self, Follow};
+use feedgate_common::archive::{self, Follow, ListCursor};
 use feedgate_common::audience::{ListChange, ListRefused, Listed as Line, has_room};
 use feedgate_common::error::Result;
 use feedgate_common::ids::ListName;
@@ -31,13 +31,19 @@ impl archive::Audiences for EmbeddedArchive {
         heads.into_iter().map(|(list, members)| Ok((name(&list)?, members))).collect()
     }
 
-    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn members(
+        &self,
+        owner: UserNo,
+        list: &ListName,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Follow>> {
         let view = self.db.view()?;
-        let after = cursor.map(|cursor| UserNo(u32::try_from(cursor).unwrap_or(u32::MAX)));
+        let after = cursor.map(|cursor| UserNo(u32::try_from(cursor.listed).unwrap_or(u32::MAX)));
         let from = after.map_or(Included(place(owner, list, 0)), |after| Excluded(place(owner, list, after.0)));
         let rows = view.scan::<Listed>((from, Included(place(owner, list, u32::MAX)))).take(limit);
         let line = |((_, ListPlace { member, .. }), since)| {
-            Ok(Follow { user: self.users.learn_id(&view, member)?, since, cursor: member.0.into() })
+            Ok(Follow { user: self.users.learn_id(&view, member)?, since, cursor: ListCursor::at(member.0.into()) })
         };
         rows.map(|row| row.and_then(line)).collect()
     }

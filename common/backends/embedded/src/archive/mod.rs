@@ -71,9 +71,9 @@ use feedgate_common::accept::Ask;
 use feedgate_common::accept::Policy;
 use feedgate_common::archive::{
     self, ArchiveCounts, Author, Below, Content, DeadNotice, EdgeStates, Event, Events, FeedAdd, FeedState, Follow,
-    Graph, Held, Items, Names, News, Note, Notice, Outbox, Outboxes, Outstanding, PullHead, PushDevice, PushDevices,
-    PushNotices, Recipient, Refused, Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes,
-    Written, may_be_foreign_id,
+    Graph, Held, Items, ListCursor, Names, News, Note, Notice, Outbox, Outboxes, Outstanding, PullHead, PushDevice,
+    PushDevices, PushNotices, Recipient, Refused, Revocation, Revocations, Settled, Sights, Status, Transfer, Write,
+    Writes, Written, may_be_foreign_id,
 };
 use feedgate_common::around::Viewer;
 use feedgate_common::error::{Result, StoreError};
@@ -448,24 +448,30 @@ impl Outboxes for EmbeddedArchive {
 
 #[async_trait]
 impl Graph for EmbeddedArchive {
-    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn following(&self, reader: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         people::follows::<tables::FollowingList>(&*self.db.view()?, &self.users, reader, cursor, limit)
     }
 
-    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn followers(&self, author: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         people::follows::<tables::FollowerList>(&*self.db.view()?, &self.users, author, cursor, limit)
     }
 
-    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn mutual(&self, user: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         let users = self.users.clone();
         self.db.read(move |view| people::mutual(view, &users, user, cursor, limit)).await
     }
 
-    async fn requests(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn requests(&self, author: UserNo, cursor: Option<ListCursor>, limit: usize) -> Result<Vec<Follow>> {
         people::follows::<tables::RequestList>(&*self.db.view()?, &self.users, author, cursor, limit)
     }
 
-    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+    async fn shielded(
+        &self,
+        user: UserNo,
+        shield: Shield,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Follow>> {
         people::shielded(&*self.db.view()?, &self.users, (user, shield), cursor, limit)
     }
 

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
-use feedgate_common::archive::{Author, Edge, Follow};
+use feedgate_common::archive::{Author, Edge, Follow, ListCursor};
 use feedgate_common::around::{Reach, Terms, Viewer, shows_original};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
@@ -189,7 +189,7 @@ pub(super) fn follows<List>(
     view: &View,
     users: &KnownUsers,
     user: UserNo,
-    cursor: Option<u64>,
+    cursor: Option<ListCursor>,
     limit: usize,
 ) -> Result<Vec<Follow>>
 where
@@ -204,7 +204,7 @@ pub(super) fn mutual(
     view: &View,
     users: &KnownUsers,
     user: UserNo,
-    cursor: Option<u64>,
+    cursor: Option<ListCursor>,
     limit: usize,
 ) -> Result<Vec<Follow>> {
     let mut found = Vec::new();
@@ -224,7 +224,7 @@ pub(super) fn shielded(
     view: &View,
     users: &KnownUsers,
     (user, shield): (UserNo, Shield),
-    cursor: Option<u64>,
+    cursor: Option<ListCursor>,
     limit: usize,
 ) -> Result<Vec<Follow>> {
     let range = (Included((user, shield, 0)), end(cursor, |number| (user, shield, number)));
@@ -232,10 +232,10 @@ pub(super) fn shielded(
     lines.map(|row| row.and_then(|((.., number), line)| follow(view, users, number, line))).collect()
 }
 
-fn end<Key>(cursor: Option<u64>, key: impl Fn(u64) -> Key) -> Bound<Key> {
-    cursor.map_or_else(|| Included(key(u64::MAX)), |cursor| Excluded(key(cursor)))
+fn end<Key>(cursor: Option<ListCursor>, key: impl Fn(u64) -> Key) -> Bound<Key> {
+    cursor.map_or_else(|| Included(key(u64::MAX)), |cursor| Excluded(key(cursor.listed)))
 }
 
-fn follow(view: &View, users: &KnownUsers, cursor: u64, line: FollowLine) -> Result<Follow> {
-    Ok(Follow { user: users.learn_id(view, line.user)?, since: line.since, cursor })
+fn follow(view: &View, users: &KnownUsers, listed: u64, line: FollowLine) -> Result<Follow> {
+    Ok(Follow { user: users.learn_id(view, line.user)?, since: line.since, cursor: ListCursor::at(listed) })
 }

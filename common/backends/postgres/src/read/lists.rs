@@ -1,10 +1,14 @@
 //! The lists of follows, requests and shields that users see, newest first. Each read is a range of one index.
 //!
-//! Changes of several readers have no common order, so each line of a list has a number (`listed`), which is the
-//! cursor. A follow keeps its place whatever shields go up and down. No list shows the edge of an author to itself.
+//! Changes of several readers have no common order, so each line of a list has a number (`listed`), by which the list
+//! is sorted. Imported follows of one millisecond may share a number; the number of the user sorts these. So a read takes
+//! all lines of the last number, and cuts after sorting: the indexes know nothing of users. A follow keeps its place
+//! whatever shields go up and down. No list shows the edge of an author to itself.
+
+use std::cmp::Reverse;
 
 use feedgate_common::UserNo;
-use feedgate_common::archive::Follow;
+use feedgate_common::archive::{Follow, ListCursor};
 use feedgate_common::graph::Shield;
 use sqlx::PgConnection;
 
@@ -12,40 +16,45 @@ use crate::rows;
 use crate::users::user_id;
 
 const FOLLOWING: &str = "
-SELECT u.name, e.since, e.listed
+SELECT u.name, e.since, e.listed, u.no
 FROM edges e JOIN users u ON u.no = e.author
-WHERE e.reader = $1 AND e.author <> e.reader AND (e.is_on OR e.held_back) AND e.listed < $2
-ORDER BY e.listed DESC LIMIT $3";
+WHERE e.reader = $1 AND e.author <> e.reader AND (e.is_on OR e.held_back)
+  AND (e.listed, e.author) < ($2, $3)
+ORDER BY e.listed DESC FETCH FIRST ($4) ROWS WITH TIES";
 
 const FOLLOWERS: &str = "
-SELECT u.name, e.since, e.listed
+SELECT u.name, e.since, e.listed, u.no
 FROM (
     (SELECT reader, since, listed FROM edges
-     WHERE author = $1 AND reader <> author AND is_on AND listed < $2 ORDER BY listed DESC LIMIT $3)
+     WHERE author = $1 AND reader <> author AND is_on AND (listed, reader) < ($2, $3)
+     ORDER BY listed DESC FETCH FIRST ($4) ROWS WITH TIES)
     UNION ALL
     (SELECT reader, since, listed FROM edges
-     WHERE author = $1 AND reader <> author AND held_back AND listed < $2 ORDER BY listed DESC LIMIT $3)
-    ORDER BY listed DESC LIMIT $3
+     WHERE author = $1 AND reader <> author AND held_back AND (listed, reader) < ($2, $3)
+     ORDER BY listed DESC FETCH FIRST ($4) ROWS WITH TIES)
+    ORDER BY listed DESC FETCH FIRST ($4) ROWS WITH TIES
 ) e JOIN users u ON u.no = e.reader ORDER BY e.listed DESC";
 
 const MUTUAL: &str = "
-SELECT u.name, e.since, e.listed
+SELECT u.name, e.since, e.listed, u.no
 FROM edges e
 JOIN edges back ON back.reader = e.author AND back.author = e.reader AND (back.is_on OR back.held_back)
 JOIN users u ON u.no = e.author
-WHERE e.reader = $1 AND e.author <> e.reader AND (e.is_on OR e.held_back) AND e.listed < $2
-ORDER BY e.listed DESC LIMIT $3";
+WHERE e.reader = $1 AND e.author <> e.reader AND (e.is_on OR e.held_back)
+  AND (e.listed, e.author) < ($2, $3)
+ORDER BY e.listed DESC FETCH FIRST ($4) ROWS WITH TIES";
 
 const REQUESTS: &str = "
-SELECT u.name, e.since, e.listed
+SELECT u.name, e.since, e.listed, u.no
 FROM edges e JOIN users u ON u.no = e.reader
-WHERE e.author = $1 AND e.asked AND e.listed < $2
-ORDER BY e.listed DESC LIMIT $3";
+WHERE e.author = $1 AND e.asked AND (e.listed, e.reader) < ($2, $3)
+ORDER BY e.listed DESC FETCH FIRST ($4) ROWS WITH TIES";
 
 const SHIELDED: &str = "
-SELECT u.name, s.since, s.listed
+SELECT u.name, s.since, s.listed, u.no
 FROM shields s JOIN users u ON u.no = s.other
-WHERE s.owner = $1 AND s.listed < $2 AND s.kind = $4 ORDER BY s.listed DESC LIMIT $3";
+WHERE s.owner = $1 AND s.kind = $5 AND (s.listed, s.other) < ($2, $3)
+ORDER BY s.listed DESC FETCH FIRST ($4) ROWS WITH TIES";
 
 /// The lists of a user.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +74,7 @@ pub(crate) async fn list(
     connection: &mut PgConnection,
     list: List,
     user: UserNo,
-    cursor: Option<u64>,
+    cursor: Option<ListCursor>,
     limit: usize,
 ) -> sqlx::Result<Vec<Follow>> {
     let query = sqlx::query_as(match list {
@@ -76,12 +85,17 @@ pub(crate) async fn list(
         List::Shielded(_) => SHIELDED,
     })
     .bind(rows::user(user))
-    .bind(cursor.map_or(i64::MAX, rows::count))
+    .bind(cursor.map_or(i64::MAX, |cursor| rows::count(cursor.listed)))
+    .bind(cursor.map_or(i32::MAX, |cursor| rows::user(UserNo(cursor.tie))))
     .bind(rows::limit(limit));
     let query = if let List::Shielded(kind) = list { query.bind(kind as i16) } else { query };
-    let read: Vec<(String, i64, i64)> = query.fetch_all(connection).await?;
-    let follow = |(name, since, cursor): (String, i64, i64)| {
-        Ok(Follow { user: user_id(&name)?, since, cursor: rows::count_of(cursor)? })
+    let read: Vec<(String, i64, i64, i32)> = query.fetch_all(connection).await?;
+    let follow = |(name, since, listed, user): (String, i64, i64, i32)| {
+        let cursor = ListCursor { listed: rows::count_of(listed)?, tie: rows::user_of(user)?.0 };
+        Ok(Follow { user: user_id(&name)?, since, cursor })
     };
-    read.into_iter().map(follow).collect()
+    let mut lines = read.into_iter().map(follow).collect::<sqlx::Result<Vec<_>>>()?;
+    lines.sort_unstable_by_key(|line| Reverse(line.cursor));
+    lines.truncate(limit);
+    Ok(lines)
 }

@@ -1,7 +1,7 @@
 //! Compares the answers about follows, requests, shields, who may see an item, its reposts, and readers to whom items
 //! are addressed.
 
-use feedgate_common::archive::Follow;
+use feedgate_common::archive::{Follow, ListCursor};
 use feedgate_common::around::{Onlooker, Viewer};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
@@ -80,7 +80,7 @@ impl Asked<'_> {
         &self,
         wants: &[(UserNo, i64)],
         limit: usize,
-        page: impl AsyncFn(Option<u64>) -> Result<Vec<Follow>>,
+        page: impl AsyncFn(Option<ListCursor>) -> Result<Vec<Follow>>,
     ) {
         let (mut lines, mut cursor) = (vec![], None);
         loop {
