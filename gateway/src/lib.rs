@@ -150,9 +150,12 @@ impl Gateway {
     /// these are, where it says the same of its other settings.
     ///
     /// # Errors
-    /// The first wrong setting, as [`Settings::check`] says it; then nothing has changed.
+    /// All wrong settings, as [`Settings::problems`] says them; then nothing has changed.
     pub fn reload(&self, settings: Settings, keys: &Keys) -> Result<(), String> {
-        settings.check()?;
+        let problems = settings.problems();
+        if !problems.is_empty() {
+            return Err(problems.join("; "));
+        }
         let proxies = settings.proxies()?;
         self.verifier.replace(keys);
         self.access.allow(&settings);

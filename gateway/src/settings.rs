@@ -185,8 +185,8 @@ impl Settings {
         }
     }
 
-    /// Checks all values; the error names the first wrong one, its value, and what would be right.
-    pub fn check(&self) -> Result<(), String> {
+    /// All values that are wrong, each with what would be right.
+    pub fn problems(&self) -> Vec<String> {
         let at_least_one: [(&str, u64); 21] = [
             ("connect_within_secs", self.connect_within_secs.into()),
             ("ping_interval_secs", self.ping_interval_secs.into()),
@@ -210,19 +210,23 @@ impl Settings {
             ("pull_wakes_per_sec", self.pull_wakes_per_sec.into()),
             ("save_interval_secs", self.save_interval_secs.into()),
         ];
-        match at_least_one.iter().find(|(_, value)| *value == 0) {
-            Some((name, _)) => Err(format!("gateway.{name} must be at least 1, it is 0")),
-            None if self.batch > 1000 => Err(format!("gateway.batch must be at most 1000, it is {}", self.batch)),
-            None if self.token_leeway_secs > LEEWAY_MAX_SECS => {
-                let is = self.token_leeway_secs;
-                Err(format!("gateway.token_leeway_secs must be at most {LEEWAY_MAX_SECS}, it is {is}"))
-            }
-            None if self.responses_max_bytes < NODE_MIN => {
-                let is = self.responses_max_bytes;
-                Err(format!("gateway.responses_max_bytes must be at least {NODE_MIN}, it is {is}"))
-            }
-            None => self.jwks().map(drop).and_then(|()| self.proxies().map(drop)),
+        let zeros = at_least_one.iter().filter(|(_, value)| *value == 0);
+        let mut problems: Vec<String> =
+            zeros.map(|(name, _)| format!("gateway.{name} must be at least 1, it is 0")).collect();
+        if self.batch > 1000 {
+            problems.push(format!("gateway.batch must be at most 1000, it is {}", self.batch));
         }
+        if self.token_leeway_secs > LEEWAY_MAX_SECS {
+            let is = self.token_leeway_secs;
+            problems.push(format!("gateway.token_leeway_secs must be at most {LEEWAY_MAX_SECS}, it is {is}"));
+        }
+        if self.responses_max_bytes < NODE_MIN {
+            let is = self.responses_max_bytes;
+            problems.push(format!("gateway.responses_max_bytes must be at least {NODE_MIN}, it is {is}"));
+        }
+        problems.extend(self.jwks().err());
+        problems.extend(self.proxies().err());
+        problems
     }
 
     /// Where the keys of readers' tokens are published; `None` if nowhere. Over the network only TLS tells who answers.
@@ -255,11 +259,11 @@ mod tests {
 
     #[test]
     fn keys_are_fetched_over_tls_or_from_this_machine() {
-        let checked = |url: &str| Settings { jwks_url: url.to_owned(), ..Settings::default() }.check();
+        let checked = |url: &str| Settings { jwks_url: url.to_owned(), ..Settings::default() }.problems();
         for right in
             ["", "https://login.example/jwks.json", "http://127.0.0.1:9000/jwks", "http://[::1]/", "http://localhost"]
         {
-            assert_eq!(checked(right), Ok(()), "{right}");
+            assert_eq!(checked(right), Vec::<String>::new(), "{right}");
         }
         for wrong in [
             "http://login.example/",
@@ -270,8 +274,36 @@ mod tests {
             "http://10.0.0.1/",
             "https://feed:secret@login.example/",
         ] {
-            let error = checked(wrong).unwrap_err();
-            assert!(error.contains("gateway.jwks_url must be an https URL"), "{wrong}: {error}");
+            let problems = checked(wrong);
+            assert!(problems[0].contains("gateway.jwks_url must be an https URL"), "{wrong}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn every_wrong_value_is_named_in_one_go() {
+        let wrong = Settings {
+            connections: 0,
+            commands_per_sec: 0,
+            batch: 1001,
+            token_leeway_secs: LEEWAY_MAX_SECS + 1,
+            responses_max_bytes: 1,
+            jwks_url: "/".to_owned(),
+            trusted_proxies: vec!["here".to_owned()],
+            ..Settings::default()
+        };
+        let names = [
+            "commands_per_sec",
+            "connections",
+            "batch",
+            "token_leeway_secs",
+            "responses_max_bytes",
+            "jwks_url",
+            "trusted_proxies",
+        ];
+        let problems = wrong.problems();
+        assert_eq!(problems.len(), names.len(), "{problems:?}");
+        for (problem, name) in problems.iter().zip(names) {
+            assert!(problem.starts_with(&format!("gateway.{name} must be ")), "{problem}");
         }
     }
 }

@@ -274,7 +274,7 @@ impl Settings {
         problems.extend(self.tls.problems());
         problems.extend(self.admin_tls.problems());
         problems.extend(self.stores_tls.problems(self.kind().ok()));
-        problems.extend(self.gateway.check().err());
+        problems.extend(self.gateway.problems());
         problems.extend(self.intake.problems());
         if self.intake.open && self.kind() == Ok(Kind::Embedded) {
             let url = "bus_url = \"nats://HOST:PORT\"";
