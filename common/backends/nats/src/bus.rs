@@ -25,6 +25,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
+/// How long NATS itself takes a second message with one `Nats-Msg-Id` for the first.
+pub(crate) const DUPLICATES: Duration = Duration::from_secs(120);
+
 /// The longest one call may take.
 pub(crate) const CALL: Duration = Duration::from_secs(2);
 

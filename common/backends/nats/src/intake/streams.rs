@@ -10,7 +10,7 @@ use async_nats::jetstream::stream::{Config, ConsumerErrorKind, DiscardPolicy, Re
 use feedgate_common::error::Result;
 
 use super::{ABANDONED, ACK_WAIT, IntakeSettings};
-use crate::bus::{Bus, CALL, failed, unavailable, within};
+use crate::bus::{Bus, CALL, DUPLICATES, failed, unavailable, within};
 
 /// The stream of messages that wait.
 pub(super) const IN: &str = "FEED_IN";
@@ -22,9 +22,6 @@ const REFUSED: &str = "FEED_REFUSED";
 
 /// How the subjects of refused calls begin.
 pub(super) const REFUSED_SUBJECTS: &str = "feed.refused.";
-
-/// How long NATS itself takes a second message with one `Nats-Msg-Id` for the first.
-const DUPLICATES: Duration = Duration::from_secs(120);
 
 /// The bytes that a refused call may have besides its message: its problem.
 const PROBLEM_ROOM: usize = 16 * 1024;

@@ -29,7 +29,7 @@ use futures_util::future::{join_all, try_join};
 
 use super::hands::Place;
 use super::{Settings, wire};
-use crate::bus::{Bus, CALL, failed, unavailable, within};
+use crate::bus::{Bus, CALL, DUPLICATES, failed, unavailable, within};
 
 const EVENTS: &str = "FEED";
 pub(crate) const EVENT_SUBJECTS: &str = "feed.event.";
@@ -118,6 +118,7 @@ impl Streams {
             subjects: vec![format!("{EVENT_SUBJECTS}>")],
             max_age: self.settings.events_age,
             max_bytes: self.settings.events_bytes,
+            duplicate_window: DUPLICATES.min(self.settings.events_age),
             num_replicas: self.settings.replicas,
             ..Config::default()
         }
