@@ -72,6 +72,7 @@ export class Feed {
     this.#shown = new Map();
     this.#people = new Map();
     this.position = { ...page.position };
+    this.#bottom = null;
     this.#rewritten = 0;
     this.#extend(page);
     const held = this.#held;
