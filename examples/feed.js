@@ -39,8 +39,15 @@ export function newestFirst(a, b) {
 /** The fields of an item that only pages have. */
 const AROUND = ["counts", "own", "ref_item", "ref_gone"];
 
-/** What the last page said around an item. */
-const around = (item) => Object.fromEntries(AROUND.filter((name) => name in item).map((name) => [name, item[name]]));
+/** An item of a change, with what the last page said around the one that is shown. A change says none of that. */
+function edited(item, shown) {
+  const whole = { ...item };
+  for (const name of AROUND) {
+    if (name in shown) whole[name] = shown[name];
+    else delete whole[name];
+  }
+  return whole;
+}
 
 /** Who wrote an item, and the original that it reposts. */
 const authors = ({ author, ref_item }) => (ref_item ? [author, ref_item.author] : [author]);
@@ -168,7 +175,7 @@ export class Feed {
       if (this.#bottom === null || newestFirst(item, this.#bottom) <= 0) this.#keep(item);
     } else if (op === "update") {
       const shown = this.#shown.get(item.id);
-      if (shown !== undefined) this.#keep({ ...around(shown), ...item });
+      if (shown !== undefined) this.#keep(edited(item, shown));
     } else if (op === "delete") {
       this.#shown.delete(item_id);
     } else if (op === "forget") {

@@ -130,8 +130,8 @@ class Feed:
         elif op == "update":
             shown = self._items.get(change["item"]["id"])
             if shown is not None:
-                around = {name: shown[name] for name in AROUND if name in shown}
-                self._keep({**around, **change["item"]})
+                edited = {name: value for name, value in change["item"].items() if name not in AROUND}
+                self._keep({**edited, **{name: shown[name] for name in AROUND if name in shown}})
         elif op == "delete":
             self._items.pop(change["item_id"], None)
         elif op == "forget":  # items that are addressed to the reader stay

@@ -153,7 +153,7 @@ public final class Feed {
             case "update" -> { if (items.containsKey(item.get("id").getAsString())) keep(withAround(item)); }
             case "delete" -> items.remove(change.get("item_id").getAsString());
             case "forget" -> {
-                items.values().removeIf(one -> one.get("author").equals(change.get("author")) && !one.has("direct"));
+                items.values().removeIf(one -> one.get("author").equals(change.get("author")) && !isDirect(one));
                 JsonObject floor = change.getAsJsonObject("floor");
                 if (floor != null && (bottom == null || NEWEST_FIRST.compare(floor, bottom) <= 0)) cut(floor, change.get("next").getAsString());
             }
@@ -172,7 +172,10 @@ public final class Feed {
     private JsonObject withAround(JsonObject item) {
         JsonObject shown = items.get(item.get("id").getAsString());
         JsonObject whole = item.deepCopy();
-        for (String name : AROUND) if (shown.has(name)) whole.add(name, shown.get(name));
+        for (String name : AROUND) {
+            if (shown.has(name)) whole.add(name, shown.get(name));
+            else whole.remove(name);
+        }
         return whole;
     }
 
@@ -181,6 +184,10 @@ public final class Feed {
         String author = item.get("author").getAsString();
         if (told.containsKey(author)) people.put(author, told.get(author).getAsJsonObject());
         else people.remove(author);
+    }
+
+    private static boolean isDirect(JsonObject item) {
+        return item.has("direct") && item.get("direct").getAsBoolean();
     }
 
     private static Map<String, JsonElement> people(JsonObject page) {
