@@ -149,6 +149,9 @@ func (a *app) load() {
 
 // resume acknowledges the position and subscribes; a subscription that is there already stays.
 func (a *app) resume() {
+	if a.feed.Position == nil {
+		return // page one is being loaded again, and resumes after that
+	}
 	a.call("ack", a.feed.Position, func(_ []byte, err error) {
 		var refused *centrifuge.Error
 		switch {
