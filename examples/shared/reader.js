@@ -24,6 +24,10 @@ const WATCHED_MAX = 30;
 /** How long after a change it is asked how much is unread, in ms. */
 const COUNT_AFTER_MS = 200;
 
+/** How long it takes at first, and at most, until a page that could not be loaded is asked for again, in ms. */
+const RELOAD_FIRST_MS = 1000;
+const RELOAD_MAX_MS = 30_000;
+
 /** The code with which a channel of an item ends when the item is gone. */
 const GONE = 2001;
 
@@ -55,6 +59,11 @@ export class Reader {
     return this.client.state === "connected";
   }
 
+  /** Whether the connection has ended for good. */
+  get isClosed() {
+    return this.client.state === "disconnected";
+  }
+
   /** The viewer after this one, who is another one unless the page offers one alone. */
   another() {
     const users = this.viewers.map(({ user }) => user);
@@ -67,7 +76,7 @@ export class Reader {
 
   /** Waits for work that nobody else waits for, and shows why it failed, unless the user has left by then. */
   async after(work) {
-    await work.catch((error) => this.client.state !== "disconnected" && trouble(error));
+    await work.catch((error) => this.isClosed || trouble(error));
   }
 
   /** One request to Feedgate with the token of this user; answers the JSON. */
@@ -167,7 +176,7 @@ export class Reader {
       if (this.#comments.has(id)) this.after(this.loadComments(id));
     });
     subscription.on("publication", ({ data }) => this.#moved(id, data));
-    subscription.on("unsubscribed", ({ code }) => code === GONE && this.#feeds.forEach((feed) => this.after(feed.load())));
+    subscription.on("unsubscribed", ({ code }) => code === GONE && this.#feeds.forEach((feed) => feed.reload()));
     subscription.subscribe();
   }
 
@@ -202,6 +211,7 @@ export class Reader {
 class LiveFeed {
   unread = 0;
   #feed = new Feed();
+  #loads = 0; // how often page one was asked for
   #counting = null; // the timer of the next question for how much is unread
 
   constructor(reader, name, { unread = false }) {
@@ -231,12 +241,29 @@ class LiveFeed {
 
   /** Page one again; changes that come meanwhile are held by the reducer. */
   async load() {
+    this.#loads += 1;
     this.#feed.lost();
     const page = await this.#page();
     this.reader.paged(page.items);
     this.#feed.reset(page);
     this.reader.changed();
     return this.#feed.position;
+  }
+
+  /** Page one again, as the list is stale without it: what fails is tried again, after pauses that grow. */
+  async reload() {
+    for (let pause = RELOAD_FIRST_MS; !this.reader.isClosed; pause = Math.min(2 * pause, RELOAD_MAX_MS)) {
+      const loading = this.load();
+      const loads = this.#loads;
+      try {
+        return void (await loading);
+      } catch (error) {
+        if (!this.reader.isClosed) trouble(error);
+      }
+      // Pages that failed together do not come back together.
+      await new Promise((resolve) => setTimeout(resolve, pause * (0.5 + Math.random() / 2)));
+      if (loads !== this.#loads) return; // a later load is under way, or was enough
+    }
   }
 
   async older() {
@@ -264,7 +291,7 @@ class LiveFeed {
       this.reader.changed();
     } catch (error) {
       if (!(error instanceof FeedGap)) throw error;
-      this.reader.after(this.load());
+      this.reload();
     }
   }
 

@@ -6,6 +6,10 @@ import { Network } from "./network.js";
 const ACK_AFTER_MS = 250;
 const PAGE = 20;
 
+/** How long it takes at first, and at most, until a page that could not be loaded is asked for again, in ms. */
+const RELOAD_FIRST_MS = 1000;
+const RELOAD_MAX_MS = 30_000;
+
 export class Phone {
   network = new Network();
   feed = new Feed();
@@ -112,12 +116,26 @@ export class Phone {
     return this.feed.position;
   }
 
+  /** Page one again, because a change is missing. What fails is tried again, after pauses that grow. */
+  async #reload() {
+    const client = this.#client;
+    for (let pause = RELOAD_FIRST_MS; client.state !== "disconnected"; pause = Math.min(2 * pause, RELOAD_MAX_MS)) {
+      try {
+        await this.#load();
+        return this.#tell({ trouble: "" });
+      } catch (error) {
+        if (client === this.#client) this.#tell({ trouble: error.message });
+      }
+      await new Promise((resolve) => setTimeout(resolve, pause * (0.5 + Math.random() / 2)));
+    }
+  }
+
   #take(change, offset) {
     try {
       if (!this.feed.apply(change, { offset })) return;
     } catch (error) {
       if (!(error instanceof FeedGap)) throw error;
-      this.#load().catch((error) => this.#tell({ trouble: error.message }));
+      this.#reload();
       return;
     }
     if (change.op === "add") this.#arrived.set(change.item.id, offset);

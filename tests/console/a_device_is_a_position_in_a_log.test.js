@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
-import { device, open, texts } from "./browser.js";
+import { blank, browser, device, link, misses, open, texts } from "./browser.js";
 
 /** Waits until a phone shows just these texts, the newest first. */
 const shows = (phone, wanted) =>
@@ -56,6 +56,21 @@ test("the log grows also while no phone has a network", async (t) => {
   await server.publish("ann", { text: "nobody is there" });
   await stands(page, "phone", "1 behind");
   await stands(page, "tablet", "1 behind");
+});
+
+test("a phone that misses a change loads page one, and asks again while that is refused", async (t) => {
+  const server = await Server.start(t);
+  await server.follow("bob", "ann");
+  const page = await blank(await browser(t));
+  await misses(page, "missed", 2);
+  await page.goto(await link(server));
+  const [phone, tablet] = [device(page, "phone"), device(page, "tablet")];
+  await post(page, "one");
+  for (const each of [phone, tablet]) await shows(each, ["one"]);
+  await server.publish("ann", { text: "missed" });
+  await server.drained();
+  await server.publish("ann", { text: "three" });
+  for (const each of [phone, tablet]) await shows(each, ["three", "missed", "one"]);
 });
 
 test("an edit and a delete on one phone arrive on the other", async (t) => {

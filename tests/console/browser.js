@@ -58,6 +58,24 @@ export async function visit(t, url, options = {}) {
   return page;
 }
 
+/** The devices of a page miss the push that holds this text. Then so many of their questions for a page are refused. */
+export async function misses(page, text, refusals = 0) {
+  let left = 0;
+  await page.routeWebSocket("**/connection/websocket", (device) => {
+    const server = device.connectToServer();
+    server.onMessage((frame) => {
+      if (!frame.includes(text) || !frame.includes('"push"')) return device.send(frame);
+      left = refusals;
+    });
+    device.onMessage((frame) => {
+      const [{ id, rpc }] = frame.split("\n").map((line) => JSON.parse(line));
+      if (rpc?.method !== "page" || left === 0) return server.send(frame);
+      left -= 1;
+      device.send(JSON.stringify({ id, error: { code: 100, message: "no page now" } }));
+    });
+  });
+}
+
 /** Leaves a picture of the page beside the logs of the tests. */
 export async function picture(page, name) {
   await mkdir(join(TOOLS, "logs"), { recursive: true });

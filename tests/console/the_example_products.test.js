@@ -1,12 +1,20 @@
 // The pages of examples/ in Chromium: what they show of a filled server, what moves by itself, and who is shown what.
 
 import assert from "node:assert/strict";
-import { request } from "node:http";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer, request } from "node:http";
+import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
+import { TOOLS } from "../actors/process.js";
 import { Product } from "../actors/product.js";
+import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
-import { picture, visit } from "./browser.js";
+import { blank, browser, misses, picture, visit } from "./browser.js";
+
+const EXAMPLES = fileURLToPath(new URL("../../examples", import.meta.url));
 
 const HOSTILE = '<img src=x onerror="globalThis.broken = true">';
 
@@ -86,6 +94,25 @@ test("weibo: the search finds people and posts, and who is followed is in the fe
   await post(page.getByRole("feed"), "环湖一圈").waitFor();
   await page.getByRole("button", { name: "Unfollow 唐小月" }).click();
   await post(page.getByRole("feed"), "环湖一圈").waitFor({ state: "detached" });
+});
+
+test("weibo: a page that misses a change loads its list again, and asks until it comes", async (t) => {
+  const product = await Product.start(t, "weibo");
+  const { server } = product;
+  const page = await blank(await browser(t));
+  await misses(page, "missed");
+  await page.goto(`${await product.page(t)}?as=xia`);
+  const feed = page.getByRole("feed");
+  await post(feed, "凌晨四点的断桥").waitFor();
+  let asked = 0;
+  await page.route("**/v1/users/xia/feed?**", (route) => ((asked += 1) > 2 ? route.continue() : route.abort()));
+  for (const text of ["missed", "shows the gap"]) {
+    await server.publish("news", { text });
+    await server.drained();
+  }
+  await post(feed, "shows the gap").waitFor();
+  await post(feed, "missed").waitFor();
+  assert.equal(asked, 3);
 });
 
 test("weibo: a search waits until the page knows who searches", async (t) => {
@@ -215,6 +242,33 @@ test("headlines: likes move an item up while one looks, for each reader by itsel
   assert.equal(await still.evaluate(() => globalThis.moved), undefined, "nothing moves for whom motion is too much");
   await page.getByRole("button", { name: "Breaking news" }).click();
   for (const window of [page, still]) await window.getByRole("article").filter({ hasText: "快讯" }).waitFor();
+});
+
+test("the small page shows a feed, and asks for page one until it comes if a change is missing", async (t) => {
+  const site = createServer(async ({ url }, response) => {
+    const folder = url.startsWith("/node_modules/") ? join(TOOLS, "node") : EXAMPLES;
+    const kind = url.endsWith(".html") ? "text/html" : "text/javascript";
+    response.setHeader("content-type", kind).end(await readFile(join(folder, url)).catch(() => ""));
+  });
+  await once(site.listen(0, "127.0.0.1"), "listening");
+  t.after(() => site.close());
+  const origin = `http://127.0.0.1:${site.address().port}`;
+  const server = await Server.start(t, { config: `[gateway]\nallowed_origins = ["${origin}"]\n` });
+  await server.follow("bob", "ann");
+  const page = await blank(await browser(t));
+  await misses(page, "missed", 2);
+  await page.goto(`${origin}/page.html`);
+  await page.getByLabel("WebSocket").fill(`${server.url.replace("http", "ws")}/connection/websocket`);
+  await page.getByLabel("Token").fill(await server.token("bob"));
+  await page.getByRole("button", { name: "Connect" }).click();
+  await says("it is live", page.getByRole("status"), "live");
+  for (const text of ["one", "missed", "three"]) {
+    await server.publish("ann", { text });
+    await server.drained();
+  }
+  const items = page.locator("#items li");
+  await until("all three are there", async () => (await items.count()) === 3, { seen: () => items.allTextContents() });
+  await says("it is live again", page.getByRole("status"), "live");
 });
 
 test("the backend of an example answers its own page alone, and none but the users of the example", async (t) => {
