@@ -18,7 +18,7 @@ const TOLERANCE_SECS = 300;
 /** The largest call: 100 notifications with 32 devices each, and an item. */
 const CALL_MAX_BYTES = 32 * 1024 * 1024;
 
-/** How many notifications are remembered, so that a repeated call shows none twice. */
+/** How many tellings of a device are remembered, so that a repeated call tells none twice. */
 const REMEMBERED = 100_000;
 
 /** Whether a call is signed by one of these keys (`whsec_…`), as Standard Webhooks says: https://www.standardwebhooks.com */
@@ -140,23 +140,32 @@ export function platforms(env = process.env, print = console.log) {
   };
 }
 
-/** Takes the notifications of one call. Answers which devices are gone. */
+/** Tells a device of a notification, once also if calls come twice or at the same time. Answers whether it is gone. */
+function tellOnce(notification, device, told, tell) {
+  const key = `${notification.id} ${device.device}`;
+  if (!told.has(key)) {
+    const telling = Promise.resolve().then(() => tell[device.platform]?.(notification, device));
+    told.set(key, telling);
+    telling.catch(() => told.delete(key)); // the next call tells it
+    if (told.size > REMEMBERED) told.delete(told.keys().next().value);
+  }
+  return told.get(key);
+}
+
+/** Takes the notifications of one call. `told`: a Map that remembers what was told. Answers which devices are gone. */
 export async function take({ notifications }, told, tell) {
   const gone = [];
-  for (const notification of notifications.filter(({ id }) => !told.has(id))) {
+  for (const notification of notifications) {
     for (const device of notification.devices) {
-      const isGone = await tell[device.platform]?.(notification, device);
-      if (isGone) gone.push({ user: notification.user, device: device.device });
+      if (await tellOnce(notification, device, told, tell)) gone.push({ user: notification.user, device: device.device });
     }
-    told.add(notification.id);
-    if (told.size > REMEMBERED) told.delete(told.values().next().value);
   }
   return { gone };
 }
 
 /** A server that answers the calls of Feedgate. */
 export function receiver({ keys, tell = platforms() }) {
-  const told = new Set();
+  const told = new Map();
   return createServer(async (request, response) => {
     const answer = (status, body) => response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     const pieces = [];
@@ -171,7 +180,7 @@ export function receiver({ keys, tell = platforms() }) {
       if (!isSigned(request.headers, body, keys)) return void answer(401, { error: "the signature is wrong" });
       answer(200, await take(JSON.parse(body), told, tell));
     } catch (error) {
-      // Feedgate tries again later. What was told before is not told twice.
+      // Feedgate tries again later. A device that was told before is not told twice.
       answer(503, { error: error.message });
     }
   });

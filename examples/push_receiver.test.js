@@ -56,15 +56,42 @@ test("a call that is not signed by the key is refused, and one that is, is taken
   }
   assert.deepEqual(told, []);
   assert.deepEqual(await call(signed(body)), [200, { gone: [{ user: "bob", device: "phone" }] }]);
-  assert.deepEqual(await call(signed(body)), [200, { gone: [] }]);
+  assert.deepEqual(await call(signed(body)), [200, { gone: [{ user: "bob", device: "phone" }] }], "the answer may have been lost");
   assert.deepEqual(told, ["t1"], "a repeated call tells nobody twice");
 });
 
 test("what could not be told is told by the next call", async () => {
-  const told = new Set();
+  const told = new Map();
   const fails = { fcm: () => Promise.reject(new Error("FCM is down")) };
   await assert.rejects(take({ notifications: [notification()] }, told, fails), /FCM is down/);
   assert.deepEqual(await take({ notifications: [notification()] }, told, { fcm: () => true }), { gone: [{ user: "bob", device: "phone" }] });
+});
+
+test("a call that is repeated tells only the devices that were not told", async () => {
+  const [told, asked] = [new Map(), []];
+  const devices = ["phone", "tablet"].map((device) => ({ device, platform: "fcm", push_token: device }));
+  const call = { notifications: [{ ...notification(), devices }, { ...notification(), devices }] };
+  let fails = true;
+  const tell = { fcm: async (_, { device }) => {
+    asked.push(device);
+    if (device === "tablet" && fails) throw new Error("FCM is down");
+  } };
+  await assert.rejects(take(call, told, tell), /FCM is down/);
+  fails = false;
+  await take(call, told, tell);
+  assert.deepEqual(asked, ["phone", "tablet", "tablet"]);
+});
+
+test("a call that comes again while the first is under way tells nobody twice, and waits for what comes of it", async () => {
+  const [told, asked] = [new Map(), []];
+  let answer;
+  const tell = { fcm: (_, { device }) => (asked.push(device), new Promise((resolve) => (answer = resolve))) };
+  const calls = [1, 2].map(() => take({ notifications: [notification()] }, told, tell));
+  await new Promise(setImmediate);
+  answer(true);
+  const gone = [{ user: "bob", device: "phone" }];
+  assert.deepEqual(await Promise.all(calls), [{ gone }, { gone }]);
+  assert.deepEqual(asked, ["phone"]);
 });
 
 test("the request to FCM is one of HTTP v1", () => {

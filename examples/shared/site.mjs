@@ -91,7 +91,8 @@ class Site {
   /** Shows notifications to the pages of their users, each once, with the name of who has done it. */
   async #push(headers, body) {
     if (!this.webhookKey || !isSigned(headers, body, [this.webhookKey])) throw new Refused(401, "the signature is wrong");
-    for (const notification of JSON.parse(body).notifications.filter(({ id }) => !this.#told.has(id))) {
+    for (const notification of JSON.parse(body).notifications) {
+      if (this.#told.has(notification.id)) continue;
       this.#told.add(notification.id);
       const { author } = notification.newest;
       const { name = author } = await this.app.world.call("GET", `/v1/users/${author}`).catch(() => ({}));
