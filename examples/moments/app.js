@@ -10,6 +10,7 @@ const ALL = { mutual: true };
 
 class Phone {
   #reader = null;
+  #opening = null; // the promise of the reader of the user who was chosen last
   #feed = null;
   #likes = new Map(); // item → who likes it, newest first, and of which counts that was read
   #draw = drawing(() => this.#shown());
@@ -30,16 +31,18 @@ class Phone {
   async enter(user) {
     this.#reader?.close();
     this.#reader = null;
-    this.#likes.clear();
+    this.#likes = new Map();
     this.list.replaceChildren();
-    const reader = await Reader.open(user, this.#draw);
+    const opening = (this.#opening = Reader.open(user, this.#draw));
+    const reader = await opening;
+    if (opening !== this.#opening) return reader.close(); // another user was chosen meanwhile
     this.#feed = reader.feed("feed");
     this.#reader = reader;
     this.choice.replaceChildren(...reader.viewers.map(({ user, name }) => el("option", { value: user, selected: user === reader.user }, name)));
     const me = reader.person(user);
     this.cover.replaceChildren(el("img", { class: "scene", src: picture(`/scenes/cover-${user}.svg`), alt: "" }), nameOf(me), avatar(me));
     const { lists } = await reader.call("GET", `/v1/users/${user}/lists`);
-    this.#compose(lists.map(({ list }) => list));
+    if (reader === this.#reader) this.#compose(lists.map(({ list }) => list));
   }
 
   /** The field for a new post, with the choice of who may see it. */

@@ -13,6 +13,8 @@ const FEED = "notifications";
 const USER = "yue";
 
 let reader = null;
+/** The promise of the reader since the phone was unlocked; null while it is locked. */
+let opening = null;
 let feed = null;
 /** The posts and comments that lines speak of, by id; null while one is being asked. */
 const spoken = new Map();
@@ -92,7 +94,10 @@ async function closeLines() {
 }
 
 async function open() {
-  reader = await Reader.open(USER, draw);
+  const mine = (opening = Reader.open(USER, draw));
+  const opened = await mine;
+  if (mine !== opening) return opened.close(); // the phone was locked meanwhile
+  reader = opened;
   feed = reader.feed(FEED, { unread: true });
   const { items } = await reader.call("GET", `/v1/users/${reader.user}/outbox`);
   for (const item of items) spoken.set(`item ${item.id}`, item);
@@ -106,8 +111,8 @@ function lock(isLocked) {
   at("clock").textContent = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   at("pushes").replaceChildren();
   if (!isLocked) return void open().catch(trouble);
-  reader.close();
-  [reader, feed, fresh] = [null, null, null];
+  reader?.close();
+  [opening, reader, feed, fresh] = [null, null, null, null];
 }
 
 /** What the push service shows on the lock screen. A newer notification takes the place of the one before. */

@@ -174,6 +174,50 @@ test("moments: two phones show who sees what, and a post for the family comes to
   await fits(t, url);
 });
 
+/** Keeps sessions of this user from a page until `release`, and has the connections that the page opens from now on. */
+async function slow(page, user) {
+  const connections = new Set();
+  page.on("websocket", (connection) => {
+    connections.add(connection);
+    connection.on("close", () => connections.delete(connection));
+  });
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route(`**/session?as=${user}`, (route) => released.then(() => route.continue()));
+  return { connections, release };
+}
+
+test("moments: of two users who are chosen one after another the phone is the second, and has one connection", async (t) => {
+  const { page } = await open(t, "moments");
+  const phone = page.getByRole("region", { name: "second phone" });
+  const choice = page.getByLabel("User of the second phone");
+  await post(phone, "有人看见小明了吗").waitFor();
+  const { connections, release } = await slow(page, "ming");
+  await choice.selectOption("ming");
+  await choice.selectOption("shop");
+  await phone.getByText("Moments are for friends on both sides").waitFor();
+  const [answer] = await Promise.all([page.waitForResponse("**/session?as=ming"), release()]);
+  await answer.finished();
+  await until("one connection is left", () => connections.size === 1);
+  assert.equal(await choice.inputValue(), "shop");
+  await phone.getByText("Moments are for friends on both sides").waitFor();
+});
+
+test("notifications: a phone that is locked while it opens has one connection once it is unlocked", async (t) => {
+  const { page } = await open(t, "notifications");
+  const lock = page.getByRole("switch");
+  await says("five lines are unread", page.locator("#badge"), "5");
+  await lock.check();
+  const { connections, release } = await slow(page, "yue");
+  await lock.uncheck();
+  await lock.check();
+  await lock.uncheck();
+  release();
+  await until("the phone is open", () => page.getByRole("button", { name: "Notifications" }).isEnabled());
+  await until("one connection is left", () => connections.size === 1);
+  assert.equal(await page.locator("#trouble").textContent(), "");
+});
+
 test("notifications: a badge counts lines, the open list is seen, and a locked phone gets a push", async (t) => {
   const { server, page, url } = await open(t, "notifications", { viewport: { width: 880, height: 780 } });
   await says("five lines are unread", page.locator("#badge"), "5");
