@@ -8,6 +8,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 const url = process.env.FEEDGATE_URL ?? "http://127.0.0.1:8080";
 const key = process.env.FEEDGATE_KEY;
 
+/** What an answer says. A proxy may answer in the place of the server, and not in JSON. */
+async function json(response) {
+  const text = await response.text();
+  try {
+    return response.ok && text === "" ? null : JSON.parse(text);
+  } catch {
+    throw new Error(`${response.status}: ${text.slice(0, 200)}`);
+  }
+}
+
 /** One request. A refusal is a problem (RFC 9457) that says what was wrong. */
 async function call(method, path, body, headers = {}) {
   const response = await fetch(url + path, {
@@ -15,12 +25,9 @@ async function call(method, path, body, headers = {}) {
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
     body: body && JSON.stringify(body),
   });
-  const text = await response.text();
-  if (!response.ok) {
-    const { title, detail } = JSON.parse(text);
-    throw new Error(`${title}: ${detail}`);
-  }
-  return text && JSON.parse(text);
+  const value = await json(response);
+  if (!response.ok) throw new Error(`${value.title}: ${value.detail}`);
+  return value;
 }
 
 /** Accepted means on disk. Sent again with the same key, it stays one item. */

@@ -17,16 +17,22 @@ KEY = os.environ.get("FEEDGATE_KEY", "")
 
 
 def call(method, path, body=None, headers=()):
-    """One request. A refusal is a problem (RFC 9457) that says what was wrong."""
+    """One request. A refusal is a problem (RFC 9457) that says what was wrong. A proxy may answer other text."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", **dict(headers)}
     request = urllib.request.Request(URL + path, data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
-            return json.loads(response.read() or "null")
+            status, text = response.status, response.read().decode("utf-8", "replace")
     except urllib.error.HTTPError as refusal:
-        problem = json.load(refusal)
-        raise SystemExit(f"{problem['title']}: {problem['detail']}") from None
+        status, text = refusal.code, refusal.read().decode("utf-8", "replace")
+    try:
+        answer = None if status < 300 and text == "" else json.loads(text)
+    except ValueError:
+        raise SystemExit(f"{status}: {text[:200]}") from None
+    if status >= 300:
+        raise SystemExit(f"{answer['title']}: {answer['detail']}")
+    return answer
 
 
 def publish(author, body):

@@ -8,6 +8,7 @@
 
 import { parseArgs } from "node:util";
 
+import { json } from "../shared/answer.js";
 import { run } from "./rank.js";
 
 /** A client of the API. A refusal is a problem (RFC 9457) that says what was wrong. */
@@ -15,12 +16,9 @@ function client(url, key) {
   return async (method, path, body) => {
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const response = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) });
-    const text = await response.text();
-    if (!response.ok) {
-      const { title, detail } = JSON.parse(text);
-      throw new Error(`${title}: ${detail}`);
-    }
-    return text && JSON.parse(text);
+    const value = await json(response);
+    if (!response.ok) throw new Error(`${value.title}: ${value.detail}`);
+    return value;
   };
 }
 

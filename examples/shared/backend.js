@@ -1,10 +1,12 @@
 // How a page asks the backend of its app: by HTTP, of site.mjs. The console of Feedgate serves another file by this name,
 // which does the same with the key of its session.
 
+import { json } from "./answer.js";
+
 async function ask(path, body) {
   const more = body && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   const answer = await fetch(path, more);
-  const value = await answer.json();
+  const value = await json(answer);
   if (!answer.ok) throw new Error(value.error);
   return value;
 }

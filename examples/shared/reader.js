@@ -11,6 +11,7 @@
 
 import { Feed, FeedGap } from "../feed.js";
 
+import { json } from "./answer.js";
 import { act, session } from "./backend.js";
 import { trouble } from "./draw.js";
 import { once } from "./random.js";
@@ -86,10 +87,9 @@ export class Reader {
       headers: { authorization: `Bearer ${this.token}`, ...(body && { "content-type": "application/json" }), ...headers },
       body: body && JSON.stringify(body),
     });
-    const text = await answer.text();
-    const value = text && JSON.parse(text);
+    const value = await json(answer);
     if (!answer.ok) throw new Error(value.detail);
-    this.#meet(value.people);
+    this.#meet(value?.people);
     return value;
   }
 

@@ -6,6 +6,7 @@
 //     await world.posts([{ id: "1", author: "ming", hours: 2, text: "hello" }]);
 //     await world.settled();                                 every feed has all of it
 
+import { json } from "./answer.js";
 import { once } from "./random.js";
 
 const HOUR_MS = 3_600_000;
@@ -41,12 +42,9 @@ export const client = (url, key) => async (method, path, body, headers = {}) => 
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
     body: body && JSON.stringify(body),
   });
-  const text = await response.text();
-  if (!response.ok) {
-    const { title, detail } = JSON.parse(text);
-    throw new Error(`${method} ${path}: ${title}: ${detail}`);
-  }
-  return text && JSON.parse(text);
+  const value = await json(response);
+  if (!response.ok) throw new Error(`${method} ${path}: ${value.title}: ${value.detail}`);
+  return value;
 };
 
 export class World {

@@ -38,6 +38,15 @@ export class Backend {
     sessionStorage.removeItem(KEPT);
   }
 
+  /** The JSON of an answer. A proxy may answer in the place of the gateway, and not in JSON. */
+  static #parsed(status, text) {
+    try {
+      return text === "" ? null : JSON.parse(text);
+    } catch {
+      throw new Refused(status, `${status}: ${text.slice(0, 200)}`);
+    }
+  }
+
   /** Sends a request and answers the JSON of a success; null if there is none. `body` is sent as JSON; `more`: headers. */
   async call(method, path, body, more = {}) {
     const headers = { authorization: `Bearer ${this.#key}`, ...more };
@@ -45,8 +54,7 @@ export class Backend {
     const answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }).catch(() => {
       throw new Refused(0, "the gateway does not answer");
     });
-    const text = await answer.text();
-    const value = text === "" ? null : JSON.parse(text);
+    const value = Backend.#parsed(answer.status, await answer.text());
     if (!answer.ok) throw new Refused(answer.status, value?.detail ?? answer.statusText);
     return value;
   }

@@ -118,6 +118,7 @@ const SHARED: &[Asset] = &[
     ("/console/products/shared/backend.js", JS, include_str!("../console/product-backend.js")),
     ("/console/products/centrifuge.js", JS, SDK),
     ("/console/products/feed.js", JS, REDUCER),
+    example!("shared/answer.js", JS),
     example!("shared/app.js", JS),
     example!("shared/draw.js", JS),
     example!("shared/page.css", CSS),

@@ -27,6 +27,15 @@ test("the demo fills an empty store, and is offered for no other", async (t) => 
   assert.ok((await server.call("GET", "/v1/stats")).archive.items > 10);
 });
 
+test("what a proxy says in the place of the gateway is shown as long as it says it", async (t) => {
+  const server = await Server.start(t);
+  const page = await open(t, server);
+  await page.route("**/v1/**", (route) => route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad Gateway</h1>" }));
+  await page.getByRole("alert").filter({ hasText: "502: <h1>Bad Gateway</h1>" }).waitFor();
+  await page.unroute("**/v1/**");
+  await page.getByRole("alert").waitFor({ state: "hidden" });
+});
+
 test("a mute and an unfollow take posts off the phones, and the page says why", async (t) => {
   const { page } = await demo(t);
   const [people, phone] = [panel(page, "People"), device(page, "phone")];

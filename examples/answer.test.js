@@ -1,0 +1,48 @@
+// What the examples say when a proxy answers in the place of the server, in HTML.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import test from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { json } from "./shared/answer.js";
+import { client } from "./shared/world.js";
+
+const HTML = `<html><h1>Bad Gateway</h1>${" ".repeat(1000)}</html>`;
+const SAYS = /502: <html><h1>Bad Gateway<\/h1>/;
+
+/** The URL of a proxy whose server is away. */
+async function proxy(t) {
+  const server = createServer((_, response) => response.writeHead(502, { "content-type": "text/html", connection: "close" }).end(HTML));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.after(() => server.close());
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+test("an answer is its JSON, null if it is empty, and else an error with its status and its beginning", async () => {
+  assert.deepEqual(await json(new Response('{"id": "7"}')), { id: "7" });
+  assert.deepEqual(await json(new Response('{"detail": "no"}', { status: 404 })), { detail: "no" });
+  assert.equal(await json(new Response(null, { status: 204 })), null);
+  await assert.rejects(json(new Response(HTML, { status: 502 })), ({ message }) => SAYS.test(message) && message.length < 300);
+  await assert.rejects(json(new Response(HTML)), /^Error: 200: <html>/);
+  await assert.rejects(json(new Response(null, { status: 503, statusText: "Service Unavailable" })), /503: Service Unavailable/);
+});
+
+test("a world that is filled through a proxy says what the proxy said", async (t) => {
+  await assert.rejects(client(await proxy(t), "key")("GET", "/v1/stats"), SAYS);
+});
+
+for (const [program, script, ...rest] of [
+  [process.execPath, "backend.mjs", "hello"],
+  [process.execPath, "ranker/ranker.mjs", "--authors", "ann", "--readers", "bob"],
+  ["python3", "backend.py", "hello"],
+]) {
+  test(`${script} says what a proxy said`, async (t) => {
+    const env = { PATH: process.env.PATH, FEEDGATE_URL: await proxy(t), FEEDGATE_KEY: "key" };
+    const path = fileURLToPath(new URL(script, import.meta.url));
+    await assert.rejects(promisify(execFile)(program, [path, ...rest], { env }), ({ stderr }) => SAYS.test(stderr));
+  });
+}
