@@ -44,6 +44,8 @@ class Page {
   /** The log of each user who has a phone here. */
   logs = new Map();
   #drawing = false;
+  /** What reads the logs and the panel again and again. */
+  #timers = [];
   /** By item: when a phone got it, in ms of this page. */
   #got = new Map();
 
@@ -60,8 +62,10 @@ class Page {
     }));
     for (const phone of this.phones) this.show(phone, FIRST);
     this.readPanel();
-    setInterval(() => document.hidden || this.readLogs(), LOGS_EVERY_MS);
-    setInterval(() => document.hidden || this.readPanel(), PANEL_EVERY_MS);
+    this.#timers = [
+      setInterval(() => document.hidden || this.readLogs(), LOGS_EVERY_MS),
+      setInterval(() => document.hidden || this.readPanel(), PANEL_EVERY_MS),
+    ];
     new ResizeObserver(() => this.changed()).observe(document.documentElement);
   }
 
@@ -215,10 +219,11 @@ class Page {
     return error.message;
   }
 
-  /** Shows why there is nothing to show, and stops the phones. */
+  /** Shows why there is nothing to show, reads nothing more, and stops the phones. */
   end(why) {
     Backend.leave();
     this.ended = why;
+    for (const timer of this.#timers) clearInterval(timer);
     for (const phone of this.phones) phone.close();
   }
 }
@@ -281,5 +286,8 @@ async function start() {
     render(lockedView(error.message), document.body);
   }
 }
+
+// A new link that is opened in this tab changes only what is behind the #, and so loads no page by itself.
+addEventListener("hashchange", () => location.reload());
 
 start();

@@ -43,6 +43,25 @@ test("a link opens the console once, and its ticket is nowhere afterwards", asyn
   assert.ok(log.length > 1000 && !log.includes(ticket) && !log.includes(key), "neither is logged");
 });
 
+test("a tab whose session has ended asks for nothing more, and a new link opens it again", async (t) => {
+  const server = await Server.start(t);
+  const page = await blank(await browser(t));
+  await page.clock.install();
+  await page.goto(await link(server));
+  await device(page, "phone").waitFor();
+  // The key of a session is good at one process alone.
+  await server.kill();
+  await server.start();
+  await page.getByText("This session has ended").waitFor();
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.clock.runFor(10_000);
+  assert.deepEqual(asked, []);
+  await page.goto(await link(server));
+  await device(page, "phone").waitFor();
+  assert.equal(page.url(), `${server.url}/`);
+});
+
 test("what people write is shown as text, whatever it is", async (t) => {
   const server = await Server.start(t);
   await server.follow("bob", "ann");
