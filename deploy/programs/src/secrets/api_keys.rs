@@ -5,9 +5,12 @@
 //!   shop     read,publish   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //! ```
 //!
-//! Invariants: the file holds no key, only digests, so a copy of it opens nothing. It changes as a whole or not at all.
+//! Invariants: the file holds no key, only digests, so a copy of it opens nothing. It changes as a whole or not at all,
+//! and one process changes it at a time.
 
+use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -17,6 +20,9 @@ use super::{PRIVATE, for_owner, random, store};
 
 /// The name of the file.
 const FILE: &str = "api_keys";
+
+/// The name of the file that a process locks while it makes a key. A file whose name begins with a dot is no secret.
+const LOCK: &str = ".api_keys.lock";
 
 /// Adds the keys of the file to `keys`; none if there is no such file. Fails with the line that cannot be used.
 pub(crate) fn add(keys: Keys, directory: &Path) -> anyhow::Result<Keys> {
@@ -30,6 +36,8 @@ pub(crate) fn make(directory: &Path, name: &str, roles: Roles) -> anyhow::Result
     let path = directory.join(FILE);
     let key = random()?;
     let made = ApiKey::new(name, roles, &key).map_err(|why| anyhow!(why))?;
+    // Two processes that read the file at once would each write it without the key of the other.
+    let _held = lock(directory).with_context(|| format!("{} cannot be locked", directory.join(LOCK).display()))?;
     let before = read(&path)?;
     let known = parse(Keys::new("", b""), &before, &path)?;
     known.with_api_key(made.clone()).map_err(|why| anyhow!("{}: {why}", path.display()))?;
@@ -37,6 +45,13 @@ pub(crate) fn make(directory: &Path, name: &str, roles: Roles) -> anyhow::Result
     store(directory, FILE, &format!("{before}{end}{made}\n"))
         .with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(key)
+}
+
+/// Waits until no other process makes a key in this directory. None does until the answer is dropped.
+fn lock(directory: &Path) -> std::io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// Adds the keys in the text of the file at `path` to `keys`. Fails with the line that cannot be used.
@@ -90,6 +105,18 @@ mod tests {
         let third = make(directory.path(), "shop", roles).unwrap();
         let rotated = keys(directory.path()).unwrap();
         assert_eq!([&first, &second, &third].map(|key| rotated.roles_of(key).is_some()), [false, true, true]);
+    }
+
+    #[test]
+    fn keys_that_are_made_at_the_same_time_are_all_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = |n: usize| make(directory.path(), &format!("shop-{n}"), Roles::from_iter([Role::Read])).unwrap();
+        let made: Vec<String> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || one(n))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let known = keys(directory.path()).unwrap();
+        assert!(made.iter().all(|key| known.roles_of(key).is_some()));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The lists of follows, requests and shields that users see, newest first. Each read is a range of one index.
 //!
 //! Changes of several readers have no common order, so each line of a list has a number (`listed`), by which the list
-//! is sorted. Imported follows of one millisecond may share a number; the number of the user sorts these. So a read takes
-//! all lines of the last number, and cuts after sorting: the indexes know nothing of users. A follow keeps its place
-//! whatever shields go up and down. No list shows the edge of an author to itself.
+//! is sorted. Imported follows of one millisecond may share a number, and the number of the user sorts these. No index
+//! has it: so a read takes all lines of the last number, and sorts and cuts them then. A follow keeps its place whatever
+//! shields go up and down. No list shows the edge of an author to itself.
 
 use std::cmp::Reverse;
 
