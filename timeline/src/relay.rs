@@ -6,8 +6,8 @@
 //!
 //! Invariants: an announcement is removed only after the bus has acknowledged all of its batch. Any number of relays
 //! may run; the lease only saves work. Each relay publishes from the oldest announcement on, and the bus keeps the
-//! first of two equal events. So the events of a user keep their order even if two relays work at the same time. The bus
-//! knows equal events for two minutes: a relay that stands still for longer in a batch publishes the rest of it again.
+//! first of two equal events. So the events of a user keep their order even if two relays work at the same time. The
+//! bus knows equal events for two minutes: a relay that stands still for longer in a batch publishes its rest again.
 
 use std::sync::Arc;
 use std::time::Duration;

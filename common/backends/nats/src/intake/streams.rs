@@ -1,7 +1,5 @@
 //! The streams of the intake: how they are set up, who has their consumer, and how refused calls are stored.
 
-use std::time::Duration;
-
 use async_nats::HeaderMap;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, pull};
