@@ -88,9 +88,10 @@ async fn hear(heard: &mut mpsc::Receiver<Word>, wanted: &Word) {
 /// second is taken for a gap in the connection.
 async fn next(heard: &mut mpsc::Receiver<Word>) -> Word {
     loop {
-        match timeout(SOON, heard.recv()).await.unwrap().unwrap() {
-            Word::Missed => {}
-            word => return word,
+        match timeout(SOON, heard.recv()).await {
+            Ok(Some(Word::Missed)) => {}
+            Ok(Some(word)) => return word,
+            nothing => panic!("nothing is told: {nothing:?}"),
         }
     }
 }
