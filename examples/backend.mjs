@@ -5,18 +5,10 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { json } from "./shared/answer.js";
+
 const url = process.env.FEEDGATE_URL ?? "http://127.0.0.1:8080";
 const key = process.env.FEEDGATE_KEY;
-
-/** What an answer says. A proxy may answer in the place of the server, and not in JSON. */
-async function json(response) {
-  const text = await response.text();
-  try {
-    return response.ok && text === "" ? null : JSON.parse(text);
-  } catch {
-    throw new Error(`${response.status}: ${text.slice(0, 200)}`);
-  }
-}
 
 /** One request. A refusal is a problem (RFC 9457) that says what was wrong. */
 async function call(method, path, body, headers = {}) {

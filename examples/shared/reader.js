@@ -11,6 +11,7 @@
 
 import { Feed, FeedGap } from "../feed.js";
 
+import { again } from "./again.js";
 import { json } from "./answer.js";
 import { act, session } from "./backend.js";
 import { trouble } from "./draw.js";
@@ -24,10 +25,6 @@ const WATCHED_MAX = 30;
 
 /** How long after a change it is asked how much is unread, in ms. */
 const COUNT_AFTER_MS = 200;
-
-/** How long it takes at first, and at most, until a page that could not be loaded is asked for again, in ms. */
-const RELOAD_FIRST_MS = 1000;
-const RELOAD_MAX_MS = 30_000;
 
 /** The code with which a channel of an item ends when the item is gone. */
 const GONE = 2001;
@@ -250,20 +247,17 @@ class LiveFeed {
     return this.#feed.position;
   }
 
-  /** Page one again, as the list is stale without it: what fails is tried again, after pauses that grow. */
+  /** Page one again, as the list is stale without it. What fails is tried again, unless a later load has begun. */
   async reload() {
-    for (let pause = RELOAD_FIRST_MS; !this.reader.isClosed; pause = Math.min(2 * pause, RELOAD_MAX_MS)) {
-      const loading = this.load();
-      const loads = this.#loads;
-      try {
-        return void (await loading);
-      } catch (error) {
-        if (!this.reader.isClosed) trouble(error);
-      }
-      // Pages that failed together do not come back together.
-      await new Promise((resolve) => setTimeout(resolve, pause * (0.5 + Math.random() / 2)));
-      if (loads !== this.#loads) return; // a later load is under way, or was enough
-    }
+    let mine = this.#loads;
+    const attempt = () => {
+      mine += 1;
+      return this.load();
+    };
+    await again(attempt, {
+      isOver: () => this.reader.isClosed || mine !== this.#loads,
+      failed: (error) => this.reader.isClosed || trouble(error),
+    });
   }
 
   async older() {

@@ -4,6 +4,8 @@
 // out of the address at once. The key is in the memory of this tab (`sessionStorage`, so that a reload keeps it) and
 // goes out in one header, to this gateway alone.
 
+import { json } from "./answer.js";
+
 const KEPT = "feedgate.key";
 
 /** An answer of the gateway that is no success; `status` is 0 if there was no answer. */
@@ -38,15 +40,6 @@ export class Backend {
     sessionStorage.removeItem(KEPT);
   }
 
-  /** The JSON of an answer. A proxy may answer in the place of the gateway, and not in JSON. */
-  static #parsed(status, text) {
-    try {
-      return text === "" ? null : JSON.parse(text);
-    } catch {
-      throw new Refused(status, `${status}: ${text.slice(0, 200)}`);
-    }
-  }
-
   /** Sends a request and answers the JSON of a success; null if there is none. `body` is sent as JSON; `more`: headers. */
   async call(method, path, body, more = {}) {
     const headers = { authorization: `Bearer ${this.#key}`, ...more };
@@ -54,7 +47,9 @@ export class Backend {
     const answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }).catch(() => {
       throw new Refused(0, "the gateway does not answer");
     });
-    const value = Backend.#parsed(answer.status, await answer.text());
+    const value = await json(answer).catch(({ message }) => {
+      throw new Refused(answer.status, message);
+    });
     if (!answer.ok) throw new Refused(answer.status, value?.detail ?? answer.statusText);
     return value;
   }

@@ -1,14 +1,11 @@
 // A device of a reader: the unmodified `centrifuge` SDK, and the list that the example reducer keeps.
 
+import { again } from "./again.js";
 import { Feed, FeedGap } from "./feed.js";
 import { Network } from "./network.js";
 
 const ACK_AFTER_MS = 250;
 const PAGE = 20;
-
-/** How long it takes at first, and at most, until a page that could not be loaded is asked for again, in ms. */
-const RELOAD_FIRST_MS = 1000;
-const RELOAD_MAX_MS = 30_000;
 
 export class Phone {
   network = new Network();
@@ -116,18 +113,14 @@ export class Phone {
     return this.feed.position;
   }
 
-  /** Page one again, because a change is missing. What fails is tried again, after pauses that grow. */
+  /** Page one again, because a change is missing. What fails is tried again. */
   async #reload() {
     const client = this.#client;
-    for (let pause = RELOAD_FIRST_MS; client.state !== "disconnected"; pause = Math.min(2 * pause, RELOAD_MAX_MS)) {
-      try {
-        await this.#load();
-        return this.#tell({ trouble: "" });
-      } catch (error) {
-        if (client === this.#client) this.#tell({ trouble: error.message });
-      }
-      await new Promise((resolve) => setTimeout(resolve, pause * (0.5 + Math.random() / 2)));
-    }
+    const isLoaded = await again(() => this.#load(), {
+      isOver: () => client.state === "disconnected",
+      failed: (error) => client === this.#client && this.#tell({ trouble: error.message }),
+    });
+    if (isLoaded) this.#tell({ trouble: "" });
   }
 
   #take(change, offset) {

@@ -63,16 +63,23 @@ export async function misses(page, text, refusals = 0) {
   let left = 0;
   await page.routeWebSocket("**/connection/websocket", (device) => {
     const server = device.connectToServer();
-    server.onMessage((frame) => {
-      if (!frame.includes(text) || !frame.includes('"push"')) return device.send(frame);
+    // A frame has a message in each line.
+    const pass = (to, frame, passes) => {
+      const lines = frame.split("\n").filter((line) => passes(line));
+      if (lines.length > 0) to.send(lines.join("\n"));
+    };
+    server.onMessage((frame) => pass(device, frame, (line) => {
+      if (!line.includes(text) || !line.startsWith('{"push"')) return true;
       left = refusals;
-    });
-    device.onMessage((frame) => {
-      const [{ id, rpc }] = frame.split("\n").map((line) => JSON.parse(line));
-      if (rpc?.method !== "page" || left === 0) return server.send(frame);
+      return false;
+    }));
+    device.onMessage((frame) => pass(server, frame, (line) => {
+      const { id, rpc } = JSON.parse(line);
+      if (rpc?.method !== "page" || left === 0) return true;
       left -= 1;
       device.send(JSON.stringify({ id, error: { code: 100, message: "no page now" } }));
-    });
+      return false;
+    }));
   });
 }
 

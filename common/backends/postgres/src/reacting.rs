@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!   nobody is told    one statement that gives, or takes back
-//!   else              BEGIN ─▶ a statement for each run of reactions that are given, or taken back
+//!   else              BEGIN ─▶ the counters are locked, if there are several runs
+//!                           ─▶ a statement for each run of reactions that are given, or taken back
 //!                           ─▶ what all of them tell ─▶ COMMIT
 //! ```
 //!
@@ -128,7 +129,8 @@ async fn attempt(
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     // Each run has a statement, and each statement locks the counters that it changes.
     if asked.windows(2).any(|pair| pair[0].on != pair[1].on) {
-        reactions::lock_counters(connection, &reactions_of(asked)).await?;
+        let all: Vec<&Reaction> = asked.iter().flat_map(|call| &call.reactions).collect();
+        reactions::lock_counters(connection, &all).await?;
     }
     // For each call its outcomes, and what they tell.
     let mut outcomes: Vec<(Vec<Outcome>, Vec<Write>)> = Vec::with_capacity(asked.len());

@@ -255,8 +255,8 @@ pub(crate) async fn change(
     Ok(done.into_iter().map(|(outcome, _)| outcome).collect())
 }
 
-/// Gives reactions (`on`) or takes them back, in one statement. Answers each in its place, with the author of
-/// the item if that lives.
+/// Gives reactions (`on`) or takes them back, in one statement. Answers each in its place, with the author of the item
+/// if that lives.
 pub(crate) async fn carry_out(
     connection: &mut PgConnection,
     reactions: &[Reaction],
@@ -292,7 +292,7 @@ fn outcomes(reactions: &[Reaction], rows: Vec<Row>) -> sqlx::Result<Vec<(Outcome
 
 /// Locks the counters of these reactions for a transaction of several statements. Without it, two transactions that
 /// give and take back on the same item could each hold a counter for which the other waits.
-pub(crate) async fn lock_counters(connection: &mut PgConnection, reactions: &[Reaction]) -> sqlx::Result<()> {
+pub(crate) async fn lock_counters(connection: &mut PgConnection, reactions: &[&Reaction]) -> sqlx::Result<()> {
     sqlx::query(LOCK)
         .bind(column(reactions, |reaction| rows::item(reaction.item)))
         .bind(column(reactions, |reaction| reaction.kind.as_str()))

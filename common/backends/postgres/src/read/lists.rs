@@ -33,7 +33,7 @@ FROM (
      WHERE author = $1 AND reader <> author AND held_back AND (listed, reader) < ($2, $3)
      ORDER BY listed DESC FETCH FIRST ($4) ROWS WITH TIES)
     ORDER BY listed DESC FETCH FIRST ($4) ROWS WITH TIES
-) e JOIN users u ON u.no = e.reader ORDER BY e.listed DESC";
+) e JOIN users u ON u.no = e.reader";
 
 const MUTUAL: &str = "
 SELECT u.name, e.since, e.listed, u.no
