@@ -2,11 +2,13 @@ module feedgate.dev/app
 
 go 1.22
 
-require github.com/centrifugal/centrifuge-go v0.10.11
+require (
+	github.com/centrifugal/centrifuge-go v0.10.11
+	github.com/gorilla/websocket v1.5.0 // of a test
+)
 
 require (
 	github.com/centrifugal/protocol v0.16.0 // indirect
-	github.com/gorilla/websocket v1.5.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
