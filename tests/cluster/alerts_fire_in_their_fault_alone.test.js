@@ -53,7 +53,8 @@ const FAULTS = {
   "a lease has lapsed": ["FeedgateLeaseLapsed", 60, { 'feedgate_lease_valid{instance="g1"}': "1x59 0x60" }],
   "no worker runs": ["FeedgateFanOutBehind", 120, { 'feedgate_oldest_event_age_seconds{instance="g1"}': "0x59 121+15x60" }],
   "a worker hangs": ["FeedgateWorkerStandsStill", 60, { 'feedgate_worker_standstill_seconds{instance="t1"}': "0x59 61+15x60" }],
-  "a sweep has ended": ["FeedgateSweepStopped", 60, { 'feedgate_sweep_age_seconds{instance="t1"}': "0x59 601+15x60" }],
+  // Kubernetes starts the worker anew after three minutes, so the alert must come before.
+  "a sweep has ended": ["FeedgateSweepStopped", 120, { 'feedgate_sweep_age_seconds{instance="t1"}': "0x59 15+15x11 0x48" }],
   "each fifth turn of a job fails": ["FeedgateJobsFail", 450, { 'feedgate_jobs_total{lane="posts",outcome="failed",instance="t1"}': "0x59 0+25x60" }],
   "writes fail": ["FeedgateWritesFail", 75, { 'feedgate_writes_total{outcome="failed",instance="g1"}': "0x59 0+1x60" }],
   "a row is damaged": ["FeedgateDataDamaged", 15, { 'feedgate_http_problems_total{type="internal",instance="g1"}': "0x59 0 1x59" }],
