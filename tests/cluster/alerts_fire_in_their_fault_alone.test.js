@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -134,6 +134,13 @@ test("promtool takes the rules and the settings of scrapes as they are", () => {
     const said = spawnSync("promtool", command, { encoding: "utf8" });
     assert.equal(said.status, 0, said.stdout + said.stderr);
   }
+});
+
+test("the log says what FeedgateDataDamaged quotes", async () => {
+  const { annotations } = rules.find(({ alert }) => alert === "FeedgateDataDamaged");
+  const [, quoted] = /"(.+?)"/.exec(annotations.description);
+  const code = await readFile(new URL("../../gateway/src/api/problem.rs", import.meta.url), "utf8");
+  assert.ok(code.includes(`"${quoted}"`), quoted);
 });
 
 test("a real Prometheus scrapes a cluster, and its alerts fire while something is broken and end with it", async (t) => {
