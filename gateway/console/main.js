@@ -31,9 +31,10 @@ const GROWTH_TRIES = 20;
 class Page {
   /** Why nothing can be shown any more; text. */
   ended = "";
-  /** What was wrong with the last action, and what keeps the logs from being read; text. */
+  /** What was wrong with the last action; text. */
   trouble = "";
-  away = "";
+  /** What keeps the logs, and what keeps the panel, from being read; text. */
+  away = { logs: "", panel: "" };
   author = "ann";
   /** The panel that is open: a key of PANELS. */
   panel = "people";
@@ -88,11 +89,11 @@ class Page {
   }
 
   readLogs() {
-    return this.#look(() => Promise.all([...this.logs.values()].map((log) => log.read())));
+    return this.#look("logs", () => Promise.all([...this.logs.values()].map((log) => log.read())));
   }
 
   readPanel() {
-    return this.#look(async () => {
+    return this.#look("panel", async () => {
       await Promise.all([this.people.read(), this.node.read([...this.logs.keys()]), this.panel === "why" && this.why.read()]);
       const before = this.products.held;
       await this.products.read(this.node.stats.archive.items);
@@ -101,12 +102,12 @@ class Page {
   }
 
   /** Reads something that is shown, and shows what keeps it from being read. */
-  async #look(read) {
+  async #look(what, read) {
     try {
       await read();
-      this.away = "";
+      this.away[what] = "";
     } catch (error) {
-      this.away = this.#told(error);
+      this.away[what] = this.#told(error);
     }
     this.changed();
   }
@@ -173,15 +174,20 @@ class Page {
     return this.readPanel();
   }
 
+  /** Waits for an action, and shows what was wrong with it. */
+  #act(action) {
+    this.trouble = "";
+    return action.catch((error) => (this.trouble = this.#told(error)));
+  }
+
   async loadDemo() {
-    await this.#look(async () => this.people.learn(await load(this.backend)));
+    await this.#act(load(this.backend).then((names) => this.people.learn(names)));
     await Promise.all([this.readLogs(), this.readPanel()]);
   }
 
   /** Fills the store with a product, and leaves for its page. */
   async loadProduct(key) {
-    this.trouble = "";
-    const loaded = this.products.load(key).catch((error) => (this.trouble = this.#told(error)));
+    const loaded = this.#act(this.products.load(key));
     this.changed();
     await loaded;
     this.changed();
@@ -244,7 +250,7 @@ const pageView = (page) => html`
       ${[...page.logs.values()].map((log) => logView(page, log))}
       ${productsView(page, page.products)}
       ${composer(page)}
-      <p class="trouble" role="alert">${page.trouble || page.away}</p>
+      <p class="trouble" role="alert">${page.trouble || page.away.logs || page.away.panel}</p>
       <section class="phones">${page.phones.map((phone) => phoneView(page, phone))}</section>
     </div>
     <aside>

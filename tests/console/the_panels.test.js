@@ -36,6 +36,27 @@ test("what a proxy says in the place of the gateway is shown as long as it says 
   await page.getByRole("alert").waitFor({ state: "hidden" });
 });
 
+test("what keeps the panel or the logs from being read stays shown while the other is read", async (t) => {
+  const server = await Server.start(t);
+  const page = await open(t, server);
+  const alert = page.getByRole("alert");
+  const [logs, panel] = ["**/v1/users/*/changes?*", "**/v1/stats"];
+  for (const [refused, read] of [[panel, logs], [logs, panel]]) {
+    await page.route(refused, (route) => route.fulfill({ status: 502, body: "Bad Gateway" }));
+    await alert.filter({ hasText: "502: Bad Gateway" }).waitFor();
+    await alert.evaluate((element) => {
+      window.emptied = false;
+      const look = new MutationObserver(() => (window.emptied ||= element.textContent === ""));
+      look.observe(element, { childList: true, characterData: true, subtree: true });
+    });
+    // Once the third of these has come, the page has drawn what the second one said.
+    for (let reads = 0; reads < 3; reads += 1) await page.waitForResponse(read);
+    assert.equal(await page.evaluate(() => window.emptied), false, `${refused} is refused, and ${read} is read`);
+    await page.unroute(refused);
+    await alert.waitFor({ state: "hidden" });
+  }
+});
+
 test("a mute and an unfollow take posts off the phones, and the page says why", async (t) => {
   const { page } = await demo(t);
   const [people, phone] = [panel(page, "People"), device(page, "phone")];
