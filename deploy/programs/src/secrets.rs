@@ -38,6 +38,9 @@ const PUBLIC: u32 = 0o022;
 /// The least characters of a secret: a shorter one could be guessed.
 const LENGTH_MIN: usize = 16;
 
+/// The name of the file that a process locks while it makes a secret. A file whose name begins with a dot is no secret.
+const LOCK: &str = ".lock";
+
 /// The files of the keys that sign calls of the webhook.
 const WEBHOOK_KEYS: [&str; 2] = ["webhook_key", "webhook_key.next"];
 
@@ -162,14 +165,28 @@ pub(crate) fn webhook_keys(directory: &Path) -> anyhow::Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// Reads a secret; if there is none, stores one that `fresh` makes.
+/// Reads a secret; if there is none, stores one that `fresh` makes. Processes that do so at once all get the secret
+/// that one of them has made.
 fn read_or_make(directory: &Path, name: &str, fresh: fn() -> anyhow::Result<String>) -> anyhow::Result<String> {
     let path = directory.join(name);
     if let Some(secret) = read(&path)? {
         return Ok(secret);
     }
+    let _held = lock(directory)?;
+    // Another process may have made it while this one waited.
+    if let Some(secret) = read(&path)? {
+        return Ok(secret);
+    }
     let made = fresh().and_then(|secret| store(directory, name, &secret).map(|()| secret));
     made.with_context(|| format!("{} cannot be made", path.display()))
+}
+
+/// Waits until no other process makes a secret in this directory. None does until the answer is dropped.
+fn lock(directory: &Path) -> anyhow::Result<File> {
+    let path = directory.join(LOCK);
+    let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let locked = open.and_then(|file| file.lock().map(|()| file));
+    locked.with_context(|| format!("{} cannot be locked", path.display()))
 }
 
 /// Reads a secret; `None` if there is no such file. Fails if others may read it, or if it is no usable secret.
@@ -244,6 +261,21 @@ mod tests {
         for again in [open_or_make(directory).unwrap(), open(directory).unwrap()] {
             assert_eq!((&again.api_key, &again.token_key), (&made.api_key, &made.token_key));
         }
+    }
+
+    #[test]
+    fn processes_that_make_the_secrets_at_once_all_get_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = || {
+            let Secrets { api_key, token_key } = open_or_make(directory.path()).unwrap();
+            [api_key, token_key]
+        };
+        let made: Vec<[String; 2]> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(secrets)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let kept = secrets();
+        assert!(made.iter().all(|made| *made == kept));
     }
 
     #[test]

@@ -8,21 +8,16 @@
 //! Invariants: the file holds no key, only digests, so a copy of it opens nothing. It changes as a whole or not at all,
 //! and one process changes it at a time.
 
-use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use feedgate_gateway::{ApiKey, Keys, Roles};
 
-use super::{PRIVATE, for_owner, random, store};
+use super::{PRIVATE, for_owner, lock, random, store};
 
 /// The name of the file.
 const FILE: &str = "api_keys";
-
-/// The name of the file that a process locks while it makes a key. A file whose name begins with a dot is no secret.
-const LOCK: &str = ".api_keys.lock";
 
 /// Adds the keys of the file to `keys`; none if there is no such file. Fails with the line that cannot be used.
 pub(crate) fn add(keys: Keys, directory: &Path) -> anyhow::Result<Keys> {
@@ -37,7 +32,7 @@ pub(crate) fn make(directory: &Path, name: &str, roles: Roles) -> anyhow::Result
     let key = random()?;
     let made = ApiKey::new(name, roles, &key).map_err(|why| anyhow!(why))?;
     // Two processes that read the file at once would each write it without the key of the other.
-    let _held = lock(directory).with_context(|| format!("{} cannot be locked", directory.join(LOCK).display()))?;
+    let _held = lock(directory)?;
     let before = read(&path)?;
     let known = parse(Keys::new("", b""), &before, &path)?;
     known.with_api_key(made.clone()).map_err(|why| anyhow!("{}: {why}", path.display()))?;
@@ -45,13 +40,6 @@ pub(crate) fn make(directory: &Path, name: &str, roles: Roles) -> anyhow::Result
     store(directory, FILE, &format!("{before}{end}{made}\n"))
         .with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(key)
-}
-
-/// Waits until no other process makes a key in this directory. None does until the answer is dropped.
-fn lock(directory: &Path) -> std::io::Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))?;
-    file.lock()?;
-    Ok(file)
 }
 
 /// Adds the keys in the text of the file at `path` to `keys`. Fails with the line that cannot be used.
