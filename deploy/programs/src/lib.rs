@@ -71,19 +71,19 @@ const DEFAULT_CONFIG: &str = include_str!("../default.toml");
 
 /// Runs the program `feedgate` to its end.
 pub fn feedgate() -> ExitCode {
-    end("feedgate", commands::run(cli::Cli::parse()))
+    end(serve::Role::FEEDGATE, commands::run(cli::Cli::parse()))
 }
 
 /// Runs the program `gateway` to its end.
 #[cfg(feature = "cluster")]
 pub fn gateway() -> ExitCode {
-    end("gateway", cluster::programs::Gateway::parse().run().map(|()| ExitCode::SUCCESS))
+    end(cluster::programs::GATEWAY, cluster::programs::Gateway::parse().run().map(|()| ExitCode::SUCCESS))
 }
 
 /// Runs the program `timeline` to its end.
 #[cfg(feature = "cluster")]
 pub fn timeline() -> ExitCode {
-    end("timeline", cluster::programs::Timeline::parse().run().map(|()| ExitCode::SUCCESS))
+    end(cluster::programs::TIMELINE, cluster::programs::Timeline::parse().run().map(|()| ExitCode::SUCCESS))
 }
 
 /// The error and what it comes from, in one line. A source whose text is said already is left out.
@@ -92,11 +92,16 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
     said.reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") }).unwrap_or_default()
 }
 
-fn end(program: &str, ended: anyhow::Result<ExitCode>) -> ExitCode {
+/// Says on stderr why a program ends.
+pub(crate) fn say(program: &str, why: &str) {
+    eprintln!("{program}: {why}");
+}
+
+fn end(role: serve::Role, ended: anyhow::Result<ExitCode>) -> ExitCode {
     match ended {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("{program}: {}", told(&error));
+            say(role.name, &told(&error));
             ExitCode::FAILURE
         }
     }

@@ -111,9 +111,10 @@ impl Parts {
     /// Runs until a signal, until `leaves` or until the end of a part, drains, and then runs `last` in any case. Gives
     /// the first failure; after `leaves` it gives the ports that are `held`, whatever has failed then, since the next
     /// program goes on from what is on the disk. A second signal exits the process, and so does a drain after a failure
-    /// that takes too long.
+    /// that takes too long; `program` is who then says what has failed.
     pub(crate) async fn run_until(
         mut self,
+        program: &str,
         mut signals: Signals,
         leaves: impl Future<Output = ()>,
         held: Vec<Held>,
@@ -147,7 +148,7 @@ impl Parts {
             () = signals.next() => exit(INTERRUPTED),
             // The drain may be waiting for the part that has failed.
             failed = too_long(failed) => {
-                eprintln!("feedgate: {failed}");
+                crate::say(program, &failed);
                 exit(FAILED)
             }
         }

@@ -113,7 +113,7 @@ async fn serve(
             sleep(LAST_CALL).await;
         }
     };
-    let ended = parts.run_until(signals, leaves, held, stores.close()).await?;
+    let ended = parts.run_until(role.name, signals, leaves, held, stores.close()).await?;
     Ok(match ended {
         Ended::Stopped => None,
         Ended::HandsOver { held, began } => Some(Leaving { held, began, _announced: announced }),

@@ -14,8 +14,10 @@ use crate::reload::Source;
 use crate::serve::{self, Role};
 use crate::{commands, effective};
 
-const GATEWAY: Role = Role { name: "gateway", gateway: true, worker: false };
-const TIMELINE: Role = Role { name: "timeline", gateway: false, worker: true };
+/// The program that serves devices and backends.
+pub(crate) const GATEWAY: Role = Role { name: "gateway", gateway: true, worker: false };
+/// The program that fans posts out to inboxes.
+pub(crate) const TIMELINE: Role = Role { name: "timeline", gateway: false, worker: true };
 
 /// A gateway of a Feedgate cluster: it serves devices and backends.
 ///
