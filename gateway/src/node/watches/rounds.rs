@@ -183,21 +183,23 @@ fn settle(
     state: State,
     found: &Found,
 ) -> Vec<Arc<Watcher>> {
-    let mut all = watches.all.lock();
-    let Some(entry) = all.items.get_mut(&id) else { return vec![] };
+    // All JSON is made before anything is locked: the lock is that of all watches, and comments may be long.
     let counts = match found.visible {
         Visible::All => Data::Counts { counts: Counts(&state.around), version: state.version },
         Visible::Mutual => Data::Changed { version: state.version },
     };
     let counts = counts.json();
+    let comments: Vec<Option<News>> = work.comments.keys().map(|comment| news((id, *comment), owner, found)).collect();
+    let mut all = watches.all.lock();
+    let Some(entry) = all.items.get_mut(&id) else { return vec![] };
     let settled = entry.watched.settle(watches.uptime.elapsed_ms(), work, state);
     let mut told = entry.hub.told.lock();
     let before = told.last();
     if settled.missed {
         told.miss();
     }
-    for comment in work.comments.keys() {
-        match news((id, *comment), owner, found) {
+    for news in comments {
+        match news {
             Some(news) => told.comment(news),
             None => told.miss(),
         }
