@@ -62,6 +62,8 @@ pub struct RedisInboxes {
     layout: String,
     /// One call at a time renews a bucket.
     renewals: Vec<Mutex<()>>,
+    /// The last sample of the census.
+    sample: Mutex<Option<census::Sample>>,
 }
 
 impl RedisInboxes {
@@ -73,7 +75,8 @@ impl RedisInboxes {
     pub async fn open(link: Link, epochs: Arc<dyn Epochs>, buckets: u16) -> Result<Self> {
         assert!(buckets > 0, "a store has at least one bucket");
         let renewals = (0..buckets).map(|_| Mutex::default()).collect();
-        let inboxes = Self { link, epochs, scripts: Scripts::new(), layout: layout(buckets), renewals };
+        let (scripts, layout, sample) = (Scripts::new(), layout(buckets), Mutex::default());
+        let inboxes = Self { link, epochs, scripts, layout, renewals, sample };
         inboxes.progress(&[(UserNo(0), Bucket(0))]).await?;
         Ok(inboxes)
     }
@@ -317,7 +320,8 @@ impl Inboxes for RedisInboxes {
         Ok(0)
     }
 
-    /// Exact while no server holds more than some thousand keys, then an estimate. See `census.rs`.
+    /// Exact while no server holds more than some thousand keys, then an estimate. Of many inboxes it may be some
+    /// seconds old. See `census.rs`.
     async fn counts(&self) -> Result<InboxCounts> {
         self.census().await
     }
