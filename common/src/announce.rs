@@ -1,4 +1,4 @@
-//! What other programs are told of accepted writes: stored with internal numbers, told with names.
+//! Events that tell other programs of accepted writes: stored with internal numbers, published with names.
 //!
 //! ```text
 //!   accepted write ─▶ Announcement, stored in the transaction of the write ─▶ names looked up ─▶ PublicEvent
@@ -20,7 +20,7 @@ use crate::change::from_u8;
 use crate::error::Result;
 use crate::{ItemId, Millis, UserId, UserNo};
 
-/// What a user, or the backend for it, has done. The numbers are stored.
+/// What a user, or a backend for the user, has done. The numbers of the variants are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Act {
@@ -225,7 +225,7 @@ pub fn rounds(events: Vec<PublicEvent>) -> Vec<Vec<PublicEvent>> {
     rounds
 }
 
-/// Where events go that leave a cluster.
+/// The place to which a cluster publishes events for other programs.
 #[async_trait]
 pub trait Outlet: Send + Sync + 'static {
     /// Publishes events of different users. All are kept when it answers; when it fails, or is dropped, some may be. An

@@ -66,8 +66,8 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way.
-    /// Lines are left before direct items go, so that no line goes with what it tells of others.
+    /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way. The
+    /// user leaves lines before direct items are removed, so that no line is removed with what it tells of other users.
     pub const ALL: [Self; 16] = [
         Self::Items,
         Self::Lines,
@@ -177,11 +177,12 @@ pub enum Trace {
 pub struct Traces {
     /// The traces with their places, ascending.
     pub found: Vec<(Mark, Trace)>,
-    /// The place behind which the walk goes on; `None` at its end. There may be one although nothing was found.
+    /// The place behind which the walk goes on; `None` at its end. There may be such a place although nothing was
+    /// found.
     pub next: Option<Mark>,
 }
 
-/// How many of each were removed: the body of the receipt.
+/// How many things of each kind were removed: the body of the receipt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Removed {
@@ -209,13 +210,13 @@ pub struct Removed {
     pub listed: u64,
     /// Lists of others on which the user was.
     pub listing: u64,
-    /// What was said of the user: 0 or 1.
+    /// The name, the avatar and the attributes of the user: 1 if there were any, else 0.
     pub person: u64,
     /// Devices registered for push notifications.
     pub devices: u64,
     /// Notices that the user was still to be told, those that nobody took too.
     pub notices: u64,
-    /// Feeds of which it was stored what the user has seen.
+    /// Feeds for which a position was stored up to which the user has seen them.
     pub seen: u64,
     /// Items of others that were addressed to the user.
     pub addressed: u64,
@@ -311,7 +312,7 @@ impl State {
         planned
     }
 
-    /// The state in which what has no write of its own is counted, and is to be removed.
+    /// The state in which the traces of [`Stage::Rest`] are counted, and are to be removed.
     #[must_use]
     pub fn planned_rest(&self, rest: &Removed) -> Self {
         let mut planned = self.clone();

@@ -1,4 +1,4 @@
-//! The change logs of all readers. Derived: whatever is lost here is rebuilt from the Archive.
+//! The change logs of all readers. They are derived: a log that is lost is rebuilt from the Archive.
 //!
 //! Invariants every home keeps:
 //! - Each method is one atomic step on one bucket (or one inbox): all of it or none, also across a
@@ -30,8 +30,9 @@ pub const STEP_MAX: usize = 1000;
 /// so that a burst costs one sync and one wake, yet not so many that others wait long for the bucket.
 pub const APPENDS_MAX: usize = 8 * STEP_MAX;
 
-/// How many follow steps of different authors an inbox remembers. Each costs every push to it a few bytes more to look
-/// at; one that has more to remember is to be built anew, which remembers them all in one number.
+/// How many follow steps of different authors an inbox remembers. Each remembered step makes every push to the inbox
+/// read a few bytes more. An inbox with more steps than this must be built anew; then one number stands for all of
+/// them.
 pub const MARKS_MAX: usize = 1024;
 
 /// How many changes a placeholder keeps that push has brought since; one more, and the placeholder goes: the build
@@ -50,17 +51,17 @@ pub struct Numbered {
 /// One push step: `records` of `author` to `recipients`, who all belong to `bucket`.
 ///
 /// A recipient gets the records beyond [`pushed_from`](crate::marks::pushed_from), in order, if its inbox exists and
-/// [`push_verdict`](crate::marks::push_verdict) says `Append`. An inbox that was [`ahead`](Build::ahead) of push, and
-/// that the last record of a step has reached, need not remember it any longer. Where the inbox is missing and a build
-/// is in flight, what it would get (the records beyond `from`, each with the recipient's counter) is noted beside the
-/// placeholder, at most [`NOTES_MAX`].
+/// [`push_verdict`](crate::marks::push_verdict) says `Append`. Once the last record of a step has reached the record up
+/// to which an inbox was [`ahead`](Build::ahead) of push, the inbox need not remember that any longer. Where the inbox
+/// is missing and a build is in flight, what it would get (the records beyond `from`, each with the recipient's
+/// counter) is noted beside the placeholder, at most [`NOTES_MAX`].
 #[derive(Debug, Clone)]
 pub struct Advance {
     /// The author whose records these are.
     pub author: UserNo,
     /// The bucket to which all recipients belong.
     pub bucket: Bucket,
-    /// Which of their inboxes.
+    /// The feed whose inboxes of these recipients grow.
     pub feed: FeedId,
     /// The progress behind which the records begin. It was read before the records and recipients were, or is taken
     /// from where events are finished.
@@ -103,7 +104,7 @@ pub struct Grown {
     pub head: Position,
     /// How many of the step's records it took in: always the last ones, at least one.
     pub appended: u32,
-    /// The generation of the edge under which it did.
+    /// The generation of the edge under which the inbox took them in.
     pub generation: Generation,
 }
 
@@ -167,9 +168,9 @@ pub enum EdgeStepped {
 
 /// Takes in what no push brings: what the reader pulls, and what was addressed to the reader.
 ///
-/// Acts only if the inbox's epoch and both watermarks are as expected. What was addressed is appended; of what is
-/// pulled what [`push_verdict`](crate::marks::push_verdict) says `Append` to, and what it says `Skip` to is passed by:
-/// a follow step will bring it, for it compares the watermark.
+/// Acts only if the inbox's epoch and both watermarks are as expected. Entries that were addressed are appended. Pulled
+/// entries are appended if [`push_verdict`](crate::marks::push_verdict) says `Append`, and left out if it says `Skip`:
+/// a follow step will bring these, since it compares the watermark.
 #[derive(Debug, Clone)]
 pub struct Take {
     /// The inbox that takes in the entries.
@@ -190,7 +191,7 @@ impl Take {
     /// Checks that the step keeps the contract; every home calls this before it does anything.
     ///
     /// # Panics
-    /// If the step is none.
+    /// If a watermark moves back: then the caller has a bug.
     pub fn check(&self) {
         let (from, to) = (self.expected, self.next);
         assert!(
@@ -232,7 +233,8 @@ pub struct Stand {
 pub struct Begun {
     /// The placeholder that stands.
     pub placeholder: Epoch,
-    /// How many changes were noted beside it before: what the builder reads from now on shows them.
+    /// How many changes were noted beside the placeholder before this call. What the builder reads from now on shows
+    /// them.
     pub notes: u64,
 }
 
@@ -349,9 +351,9 @@ pub trait Inboxes: Send + Sync + 'static {
         join_all(steps.into_iter().map(|step| self.advance(step))).await
     }
 
-    /// Follow steps of one inbox, at least one, each of another author, at once: each acts or not by itself, as if they
-    /// were taken one after another in this order, and is answered in its place. All of them answer that there is no
-    /// inbox, or none.
+    /// Takes follow steps of one inbox, at least one, each of another author, at once: each acts or not by itself, as
+    /// if they were taken one after another in this order, and is answered in its place. All of them answer that there
+    /// is no inbox, or none.
     async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>>;
 
     /// Appends what no push brings and moves the watermarks, in one atomic step.
@@ -368,9 +370,9 @@ pub trait Inboxes: Send + Sync + 'static {
     /// The keys of which there is an inbox, or a build in flight; in any order.
     async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>>;
 
-    /// Writes the placeholder for an inbox that is missing, and answers it; where one stands already, that one, with
-    /// how many changes are noted beside it. So builds of several nodes do not take each other's. `None` if the inbox
-    /// exists.
+    /// Writes a placeholder for an inbox that is missing, and answers it. If a placeholder stands already, answers that
+    /// one, with how many changes are noted beside it. So builds of several nodes do not take each other's. `None` if
+    /// the inbox exists.
     ///
     /// A builder that comes with a placeholder that was given before the store lost anything does not join a
     /// build: the swap will be refused.
@@ -392,14 +394,14 @@ pub trait Inboxes: Send + Sync + 'static {
     /// Drops an inbox (it becomes dormant) and its placeholder.
     async fn discard(&self, key: InboxKey) -> Result<()>;
 
-    /// Keeps these inboxes at least until then, unless somebody discards them; never shortens an earlier promise. May
-    /// be forgotten in a crash, and is nothing for one that is missing.
+    /// Keeps these inboxes at least until `until`, unless somebody discards them. Never shortens an earlier promise. A
+    /// crash may forget the promise, and an inbox that is missing gets none.
     async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()>;
 
     /// Drops inboxes whose time is past at `now`, about `limit` at most, and answers how many: they become dormant. A
     /// home that drops them by itself has nothing to do.
     async fn discard_expired(&self, now: Millis, limit: usize) -> Result<usize>;
 
-    /// For the stats page; may lag.
+    /// The counts for `/v1/stats`, which may be a little old.
     async fn counts(&self) -> Result<InboxCounts>;
 }

@@ -1,5 +1,5 @@
 //! Follows, requests to follow, shields and classes. Each real change of an edge's effect takes the next generation of
-//! its reader. Asking for what is so already changes nothing.
+//! its reader. A write that asks for the present state changes nothing.
 
 use super::plan::{Change, Draft};
 use super::rows::EdgeRow;
@@ -24,8 +24,9 @@ pub(super) fn follow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), follo
     Ok(Written::Edge { reader, author, edge: now, pending: private, fresh, told: vec![] })
 }
 
-/// The row of an edge whose reader wants to follow, or to follow no more. Who does not follow a private author yet only
-/// asks. Behind a block nothing is kept of that, and the answer is the same: who is blocked is not told.
+/// The row of an edge whose reader wants to follow, or to follow no more. A reader who does not follow a private author
+/// yet only asks to follow. Behind a block the request is not kept, and the answer is the same, so that the reader does
+/// not learn of the block.
 fn wanted(row: EdgeRow, follows: bool, private: bool) -> EdgeRow {
     match private {
         true => EdgeRow { asked: !row.shields.blocks(), ..row },
@@ -137,7 +138,8 @@ pub(super) fn classify(draft: &mut Draft<'_, '_>, name: &UserId, class: Class) -
     Ok(Written::Classified { author, fresh })
 }
 
-/// Decides what becomes of a [`Write::Private`](crate::archive::Write::Private). It answers no request.
+/// Decides what becomes of a [`Write::Private`](crate::archive::Write::Private). Requests that wait are not answered by
+/// this.
 pub(super) fn set_private(draft: &mut Draft<'_, '_>, name: &UserId, private: bool) -> Decision<Written> {
     let author = draft.rows.number(name)?;
     if private && draft.rows.author(author)?.class == Class::Everyone {
@@ -150,8 +152,9 @@ pub(super) fn set_private(draft: &mut Draft<'_, '_>, name: &UserId, private: boo
     Ok(Written::Classified { author, fresh })
 }
 
-/// Gives the row of an edge these follows and shields, and all that follows from them. Answers the edge from then on. A
-/// follow that begins counts as begun at `since`; records up to `past`, if that is known, are from before it.
+/// Gives an edge the follow, the request and the shields of `wanted`, and all that follows from these. Answers the edge
+/// from then on. A follow that begins counts as begun at `since`; records up to `past`, if that is known, are from
+/// before it.
 pub(super) fn change(
     draft: &mut Draft<'_, '_>,
     edge: Pair,

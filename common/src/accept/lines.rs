@@ -102,7 +102,7 @@ impl<'r> Lines<'r> {
         Self { rows, newest, forming: vec![], stored, groups, moved }
     }
 
-    /// Lets a deed join the line of its group. Answers the reader, if that is told.
+    /// Lets a deed join the line of its group. Answers the reader, if the reader is notified.
     fn join(&mut self, told: &Notification) -> Decision<Option<UserNo>> {
         let Notification { reader, publish, group, .. } = told;
         let (Some(group), Some(key)) = (group, &publish.foreign_id) else { return Ok(None) };
@@ -131,7 +131,8 @@ impl<'r> Lines<'r> {
         Ok(Some(*reader))
     }
 
-    /// Lets a deed leave its line. Answers `None` if it is in none, else the reader, if that is told.
+    /// Lets a deed leave its line. Answers `None` if the deed is in no line; else `Some`, with the reader if the line
+    /// changes.
     fn leave(&mut self, key: &CompactString, even_seen: bool) -> Decision<Option<Option<UserNo>>> {
         let at = match self.moved.get(key) {
             Some(Some(at)) => *at,
@@ -169,7 +170,7 @@ impl<'r> Lines<'r> {
         Ok(is_open.then_some(id))
     }
 
-    /// A line and its item, if that lives.
+    /// A line and its item, if the item lives.
     fn item(&self, id: ItemId) -> Decision<Option<(&'r Line, &'r ItemRow)>> {
         let Some(row) = self.rows.line(id, self.newest)? else { return Ok(None) };
         let item = self.rows.item(row.line.item)?.filter(|item| item.living);

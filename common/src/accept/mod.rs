@@ -49,7 +49,7 @@ pub enum Stop {
     Needs(Vec<Need>),
     /// The write is refused. It changes nothing.
     Refused(Refused),
-    /// The rows contradict each other. It changes nothing.
+    /// The rows contradict each other. The write changes nothing.
     Failed(StoreError),
 }
 
@@ -68,7 +68,7 @@ impl From<Refused> for Stop {
 type Decision<T> = Result<T, Stop>;
 
 /// What an operator has decided about writes that are accepted from now on. Processes of one store may have different
-/// ones: what was accepted under either stays right.
+/// policies: what was accepted under one stays right under another.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
     /// Authors of class `auto` with more followers than this are pulled.

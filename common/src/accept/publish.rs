@@ -117,7 +117,7 @@ fn remember<'a>(draft: &mut Draft<'_, 'a>, author: UserNo, wanted: &'a Publish, 
 }
 
 /// The number of the author of a new item, and the item's id: the one that was asked for, or one that the store gives.
-/// Its readers have numbers then, and those who may be `told` of it.
+/// When this answers, the readers of the item have numbers, and so have the users who may be `told` of it.
 pub(super) fn named(rows: &Rows, wanted: &Publish, told: &[UserId]) -> Decision<(UserNo, ItemId)> {
     let readers: &[UserId] = match &wanted.audience {
         Audience::Followers => &[],

@@ -64,13 +64,13 @@ pub trait Events: Send + Sync + 'static {
     /// `seq`.
     ///
     /// Answers those that stay outstanding because they were reopened, maybe after their fan-out had passed what was
-    /// lost. Each must be gone through once more, all of it begun after this answer. Then it is finished up to the
-    /// head, under the `redo` of the answer, which is valid until the next reopening. Until then it stays outstanding,
-    /// even if the caller or its job is lost.
+    /// lost. The fan-out of each must be done once more, from its beginning, after this answer. Then the caller
+    /// finishes the event up to the head, under the `redo` of the answer, which is valid until the next reopening.
+    /// Until then the event stays outstanding, even if the caller or its job is lost.
     async fn finish(&self, events: &[Event]) -> Result<Vec<Event>>;
 
     /// Makes the push of these authors outstanding and due at once, also if it is outstanding already: a store of
-    /// inboxes was rolled back. Durable when it answers. A call of [`Self::finish`] that would have finished it is
-    /// told.
+    /// inboxes was rolled back. Durable when it answers. A call of [`Self::finish`] that would have finished such an
+    /// event answers it.
     async fn reopen(&self, authors: &[UserNo]) -> Result<()>;
 }

@@ -50,8 +50,8 @@ pub trait PushDevices: Send + Sync + 'static {
     /// [`Recipient::listens`](super::Recipient::listens) says so.
     async fn register(&self, user: UserNo, device: PushDevice) -> Result<bool>;
 
-    /// Takes a device away, but if `token` is given, only while it is registered with this one. Answers whether it was
-    /// taken away. Durable when it answers.
+    /// Removes a device; if `token` is given, only while the device is registered with this token. Answers whether it
+    /// was removed. Durable when it answers.
     async fn unregister(&self, user: UserNo, device: &DeviceId, token: Option<&str>) -> Result<bool>;
 
     /// The devices of each user, by device.
@@ -133,10 +133,10 @@ pub struct DeadNotice {
 /// Every change is atomic and durable when it answers.
 #[async_trait]
 pub trait PushNotices: Send + Sync + 'static {
-    /// Notes posts, each for a reader of whom a device is registered for its feed; the others are passed by. A notice
-    /// that there is takes the newer item and counts on; it stays due when it was, or if its reader was told already,
-    /// not before it may be due again. A note of the item that the notice has changes nothing, so notes may be
-    /// repeated. No two of the notes have one key.
+    /// Notes posts. A note whose reader has no device registered for its feed is left out. A notice that exists takes
+    /// the newer item and counts on. It stays due when it was; if its reader was told already, it becomes due again,
+    /// but not before `quiet_until`. A note of the item that the notice has changes nothing, so notes may be repeated.
+    /// No two of the notes have one key.
     ///
     /// `noted` says up to which number a reader was told of what is addressed to it; that only moves forward.
     async fn note(&self, notes: &[Note], due: Millis, noted: Option<(UserNo, DirectSeq)>) -> Result<()>;
@@ -152,8 +152,8 @@ pub trait PushNotices: Send + Sync + 'static {
     /// Notices that nobody took, by reader and feed, after `after`, at most `limit`.
     async fn dead(&self, after: Option<InboxKey>, limit: usize) -> Result<Vec<DeadNotice>>;
 
-    /// Makes notices that nobody took due at `now`, of one reader or of all, at most `limit`. Answers how many. Of a
-    /// reader and feed with a notice that is still to be tried, the dead one goes.
+    /// Makes notices that nobody took due at `now`, of one reader or of all, at most `limit`. Answers how many. If the
+    /// reader and feed have a notice that is still to be tried, the dead one is removed.
     async fn retry_dead(&self, reader: Option<UserNo>, now: Millis, limit: usize) -> Result<usize>;
 
     /// Forgets notices that nobody took, of one reader or of all, at most `limit`. Answers how many.

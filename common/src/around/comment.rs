@@ -1,5 +1,5 @@
-//! Comments: what users say to an item, in the order in which it was accepted. They are state of the item, in no
-//! outbox.
+//! Comments: what users say to an item, in the order in which it was accepted. A comment is state of its item, and
+//! stands in no outbox.
 //!
 //! ```text
 //!   write ──▶ rows of the item, locked ──▶ CommentRows::apply ──┬ a comment at a new place, or changed      stored together
@@ -12,8 +12,8 @@
 //! Invariants:
 //! - The count of an item is the number of its comments that live (S1).
 //! - Each new comment stands strictly behind all that were accepted before it, by (time, id). So a client that reads
-//!   towards the newest misses none and sees none twice, whatever is written meanwhile (S3). An import alone puts
-//!   comments between.
+//!   towards the newest misses none and sees none twice, whatever is written meanwhile (S3). Only an import puts
+//!   comments between others.
 //! - The row of a comment stays until its item is deleted, so a retry never makes a second comment.
 
 use std::collections::{BTreeSet, HashMap};
@@ -109,11 +109,12 @@ pub struct PastComment {
 }
 
 impl NewComment {
-    /// A hash of what is said, by whom and to what, which tells a retry from a conflict.
+    /// A hash of the item, the author, the comment that is answered, the body and the mentions. It tells a retry from a
+    /// conflict.
     pub fn fingerprint(&self) -> [u8; 16] {
         use sha2::{Digest, Sha256};
         let mut text = format!("{}\0{}\0{:?}\0{}", self.item, self.author.0, self.reply_to, self.body.get());
-        // JSON holds no zero byte.
+        // The body is JSON, which holds no zero byte, so the mentions cannot be taken for a part of it.
         self.mentions.iter().for_each(|user| text.push_str(&format!("\0{user}")));
         let mut out = [0; 16];
         out.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
@@ -126,8 +127,8 @@ impl NewComment {
 pub enum CommentWrite {
     /// Writes a comment to an item.
     Make(NewComment),
-    /// Gives a comment another body, and may change whom it mentions. Only its author may. What it says already changes
-    /// nothing.
+    /// Gives a comment another body, and may change whom it mentions. Only its author may. A body that it has already
+    /// changes nothing.
     Edit {
         /// The item with the comment.
         item: ItemId,
@@ -162,8 +163,8 @@ impl CommentWrite {
         }
     }
 
-    /// The ids whose rows a decision needs, if there are such comments; besides, of a comment that is to be deleted,
-    /// the one that it answers.
+    /// The ids of comments whose rows a decision needs, where such comments exist. A delete also needs the row of the
+    /// comment that the deleted one answers.
     pub fn comments(&self) -> impl Iterator<Item = ItemId> {
         let named = match self {
             Self::Make(new) => [Some(new.item), new.id, new.reply_to],
@@ -180,7 +181,7 @@ impl CommentWrite {
         }
     }
 
-    /// The users whom the comment mentions from then on, if it changes that.
+    /// The users whom the comment mentions after this write; none if the write leaves the mentions as they are.
     pub fn mentions(&self) -> &[UserId] {
         match self {
             Self::Make(new) => &new.mentions,
@@ -210,20 +211,20 @@ pub struct Commented {
     pub place: CommentPlace,
     /// The version of the comment.
     pub version: u32,
-    /// Whether anything has changed; else it was so before.
+    /// Whether anything has changed; if not, the comment was like this before.
     pub changed: bool,
 }
 
-/// Why a change was refused. A refused one changes nothing.
+/// Why a change was refused. A refused change leaves everything as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Uncommented {
     /// There is no such item, or it was deleted.
     #[error("there is no item {0}")]
     NoSuchItem(ItemId),
-    /// What is named as the item is a comment.
+    /// The id that was given for the item is that of a comment.
     #[error("{0} is a comment, and comments are written to items: name its item, and {0} as \"reply_to\"")]
     IsComment(ItemId),
-    /// What is to be answered is no comment of this item that lives.
+    /// The comment that is to be answered does not live, or is not on this item.
     #[error("there is no comment {0} on this item; \"reply_to\" names a comment of the same item")]
     NoSuchSibling(ItemId),
     /// The item has no such comment, or it was deleted.
@@ -360,7 +361,7 @@ impl CommentRows {
         }
         if let Some(sibling) = new.reply_to {
             let row = self.comments.get(&sibling).filter(|row| row.item == new.item);
-            // In a file, replies come behind what they answer, also if that was deleted.
+            // In an imported file, a reply comes after the comment that it answers, which may be deleted.
             let answered = row.is_some_and(|row| row.body.is_some() || new.past.is_some());
             if !answered {
                 return Err(Uncommented::NoSuchSibling(sibling));
@@ -396,8 +397,8 @@ impl CommentRows {
         Ok(Commented { place, version, changed: true })
     }
 
-    /// The comment that an earlier try of the same request has made. What an import names by its id is there already,
-    /// whatever has become of it since.
+    /// The comment that an earlier try of the same request has made. A comment that an import names by its id counts as
+    /// made, even if it was edited or deleted since.
     fn earlier(&self, new: &NewComment, fingerprint: [u8; 16]) -> Result<Option<Commented>, Uncommented> {
         let by_key = new.key.as_ref().and_then(|key| self.keys.get(&(new.item, new.author, key.clone())));
         if let (Some(id), Some(key)) = (by_key, &new.key) {
@@ -460,8 +461,8 @@ impl CommentRows {
         Ok(done)
     }
 
-    /// Says of a comment that one more of those that stand answers it, or one less. A placeholder stays a placeholder
-    /// when its last reply goes: what stands in a list does not go away by what becomes of others.
+    /// Counts one more, or one less, of the standing comments that answer the comment `id`. A placeholder stays when
+    /// its last reply goes: a comment never leaves the list because another one was deleted.
     fn answered(&mut self, id: Option<ItemId>, more: i64) {
         let Some((id, row)) = id.and_then(|id| Some((id, self.comments.get_mut(&id)?))) else { return };
         let stays = row.body.is_none() && row.replies == 1 && more < 0;

@@ -1,5 +1,5 @@
-//! Who sees an item: the one predicate of the API, of subscriptions to items, of push notifications, and of the look at
-//! those that stand.
+//! Who sees an item: the one predicate that the API, push notifications and subscriptions to items use. It also decides
+//! whether a subscription that stands may go on.
 //!
 //! ```text
 //!   for the followers          the reader follows the author; or a ranking of the reader has it, or it mentions the
@@ -21,8 +21,8 @@ use crate::archive::{Audiences, Graph, Items, Names, Outboxes, Rankings};
 use crate::error::Result;
 use crate::{Archive, Item, ItemId, UserId, UserNo};
 
-/// Whether a ranking opens an item that stands in it to its reader, or a mention to whom it mentions. `terms` are those
-/// of the reader and the author.
+/// Whether a ranking opens its items to its reader, and a mention its item to the mentioned user. `terms` are those
+/// between this reader and the author.
 pub fn opens(terms: Terms, reach: Reach) -> bool {
     reach == Reach::Followers && shows_original(false, terms, reach)
 }
@@ -69,7 +69,7 @@ pub async fn brought_to(
     Ok(found.iter().flatten().filter(is_brought).map(|item| item.id).collect())
 }
 
-/// Gives which of the pairs, each a reader and an item, a ranking of the reader opens, or a mention.
+/// Takes pairs of a reader and an item. Gives those in which a ranking of the reader, or a mention, opens the item.
 async fn opened_to(
     archive: &(impl Items + Rankings + Names + ?Sized),
     unseen: Vec<(UserNo, &Item)>,
@@ -81,8 +81,8 @@ async fn opened_to(
     Ok(found)
 }
 
-/// Gives which of the pairs, each a reader and an item, a mention opens. Takes no read of the store if no item mentions
-/// anybody, else one, and one for each reader who is mentioned.
+/// Takes pairs of a reader and an item. Gives those in which a mention opens the item to the reader. Takes no read of
+/// the store if no item mentions anybody; else one, and one more for each reader who is mentioned.
 async fn named(
     archive: &(impl Items + Names + ?Sized),
     unseen: impl Iterator<Item = (UserNo, &Item)>,
@@ -106,8 +106,8 @@ async fn named(
     Ok(found)
 }
 
-/// Gives which of the pairs, each a reader and an item, a ranking of the reader opens. Takes one read of the store, and
-/// none if no ranking could open any of them.
+/// Takes pairs of a reader and an item. Gives those in which a ranking of the reader opens the item. Takes one read of
+/// the store, and none if no ranking could open any of the items.
 async fn opened(
     archive: &(impl Rankings + ?Sized),
     unseen: impl Iterator<Item = (UserNo, &Item)>,

@@ -1,4 +1,4 @@
-//! Outbox orders interleaved: how a rebuilt inbox lays out its adds.
+//! Merges the orders of many outboxes: how the adds stand in the log of a rebuilt inbox.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -6,9 +6,9 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use crate::archive::FeedAdd;
 use crate::{DisplayKey, UserNo};
 
-/// Sorts adds for a new log: each author's in outbox order, and among authors the one whose next is older in display
-/// order first: what is trimmed from the front later is then old in both. What is addressed to the reader stands in no
-/// outbox: of each author it counts as an outbox of its own, in display order.
+/// Sorts adds for a new log. The adds of one author stay in outbox order; among authors, the one whose next add is
+/// older in display order comes first. So adds that are trimmed from the front later are old in both orders. Adds that
+/// are addressed to the reader are in no outbox: those of one author count as an outbox of their own, in display order.
 fn oldest_first(adds: Vec<FeedAdd>) -> Vec<FeedAdd> {
     let count = adds.len();
     let mut by_author: HashMap<(UserNo, bool), Vec<FeedAdd>> = HashMap::new();

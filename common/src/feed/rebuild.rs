@@ -12,9 +12,9 @@
 //! Nothing that comes between placeholder and swap makes the rebuild start over. A push step leaves its changes beside
 //! the placeholder, and the swap takes them in. A follow step, and what is addressed to the reader, find no inbox and a
 //! build in flight: the worker that brings them builds the inbox too, and then goes on with an inbox that is there. So
-//! a placeholder whose builder has died is taken up by the next who passes.
+//! a placeholder whose builder has died is taken up by the next worker or reader that finds it.
 //!
-//! A placeholder that stands is everybody's: of several builders the first to finish swaps the inbox in. What was noted
+//! A placeholder that stands is shared by all builders: the first one to finish swaps the inbox in. What was noted
 //! before a builder found the placeholder is in its snapshot, so its swap takes only the notes after those.
 //!
 //! The epoch is taken first: a store that loses the progress after it was read refuses a placeholder that is older than
@@ -72,8 +72,9 @@ impl Feeds {
         Err(contended("a rebuild"))
     }
 
-    /// Push that is behind what the inbox will hold is to come up with it: else the inbox would remember for ever how
-    /// far it is ahead. Mostly push is only running, and has come that far by now; then there is nothing to reopen.
+    /// Reopens the push of those authors of whom the inbox will hold more than push has brought: otherwise the inbox
+    /// would remember for ever how far it is ahead. Mostly push is under way and has come that far by now; then nothing
+    /// is reopened.
     async fn reopen(&self, key: InboxKey, ahead: &[(UserNo, OutboxSeq)]) -> Result<()> {
         let bucket = key.reader.bucket(self.inboxes.buckets());
         let of: Vec<_> = ahead.iter().map(|(author, _)| (*author, bucket)).collect();
@@ -88,7 +89,8 @@ impl Feeds {
         Ok(())
     }
 
-    /// The fan-out of these authors was reopened in the Archive. Best effort: it is outstanding there until it is done.
+    /// Puts jobs on the queue for authors whose fan-out was reopened. It may fail: the fan-out is outstanding in the
+    /// Archive until it is done.
     async fn wake_workers(&self, authors: &[UserNo]) {
         let jobs: Vec<Job> = authors.iter().map(|author| Job::FanOut { author: *author }).collect();
         if let Some(queue) = &self.jobs

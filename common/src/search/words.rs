@@ -49,7 +49,7 @@ pub fn words(text: &str, limit: usize) -> Vec<Word> {
     let plain: String = text.nfkc().filter(|c| !is_variation(*c)).flat_map(char::to_lowercase).collect();
     let (mut words, mut end) = (Vec::new(), None);
     for (at, segment) in plain.unicode_word_indices() {
-        // A segment may hold both, such as characters of Katakana around an underscore.
+        // A segment may hold words of both kinds, such as characters of Katakana around an underscore.
         let mut rest = segment;
         while let Some(first) = rest.chars().next() {
             if words.len() == limit {
@@ -85,7 +85,8 @@ pub fn phrases(text: &str) -> Vec<Phrase> {
     phrases
 }
 
-/// Whether this character is a word by itself. ー makes a vowel of Hiragana or Katakana long, and is of neither.
+/// Whether this character is a word by itself. The character ー makes a vowel of Hiragana or Katakana long; Unicode
+/// counts it to neither script.
 fn is_single(c: char) -> bool {
     let of_script = || matches!(c.script(), Script::Han | Script::Hiragana | Script::Katakana | Script::Hangul);
     c == 'ー' || (!c.is_ascii() && c.is_alphanumeric() && of_script())
