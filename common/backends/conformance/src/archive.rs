@@ -53,7 +53,7 @@ const NOW: Millis = 1_800_000_000_000;
 /// How many random histories run at once, each on a store of its own: while one waits for its home, another goes on.
 const AT_ONCE: usize = 4;
 
-/// One edge of what [`Content::edge_states`] answers of many. Both fail as that does.
+/// Asks [`Content::edge_states`] about one edge in place of many. Both methods fail when that method fails.
 #[async_trait]
 pub trait OneEdge: Content {
     /// The edge between a reader and an author.
@@ -71,8 +71,8 @@ pub trait OneEdge: Content {
 
 impl<T: Content + ?Sized> OneEdge for T {}
 
-/// Where a home keeps the stores of one group of tests. The groups ask it by `dyn`, so that they are built once and not
-/// again for each home.
+/// Where a home keeps the stores of one group of tests. The groups of tests take it as `dyn`, so that they are compiled
+/// once and not again for each home.
 #[async_trait]
 pub trait Stores: Send + Sync {
     /// Makes a place for stores, in which there is none yet.
@@ -84,7 +84,8 @@ pub trait Stores: Send + Sync {
     /// with more than `pull_above` followers are pulled. To open it again after every handle was dropped is a restart.
     async fn open(&self, name: &str, pull_above: u64) -> Arc<dyn Archive>;
 
-    /// Panics if the rows of a store that was opened disagree. A home that cannot tell leaves this as it is.
+    /// Panics if the rows of a store that was opened disagree. A home without such a check keeps this default, which
+    /// does nothing.
     async fn are_sound(self)
     where
         Self: Sized,
@@ -92,8 +93,8 @@ pub trait Stores: Send + Sync {
     }
 }
 
-/// Makes public functions of the groups of tests, and a macro that makes a test of each in a home. A group that is not
-/// named here is never called, which the compiler says. `$d` is the dollar sign of the inner macro.
+/// Makes public functions of the groups of tests, and a macro that makes a test of each in a home. The compiler warns
+/// of a group that is not named here, since nothing calls it. `$d` is the dollar sign of the inner macro.
 macro_rules! groups {
     ($d:tt $($group:ident)*) => {
         /// A function for each group of tests.
@@ -101,7 +102,7 @@ macro_rules! groups {
             $(
                 #[doc = concat!("The tests of `", stringify!($group), "`.")]
                 pub async fn $group(stores: &dyn super::Stores) {
-                    // On the heap: in a debug build it needs more stack than a thread may have left.
+                    // The future is on the heap: in a debug build it needs more stack than a thread may have left.
                     Box::pin(super::$group(stores)).await;
                 }
             )*

@@ -37,7 +37,8 @@ const READER: UserNo = UserNo(1);
 const FIRST: u64 = 1 << 20;
 const KEY: InboxKey = InboxKey { reader: READER, feed: FeedId::MAIN };
 
-/// What tests ask of one inbox, or of logs alone. Both fail as the methods of [`Inboxes`] do that they call.
+/// Shorter calls for tests: for one inbox, or for the heads of logs. Both fail if the method of [`Inboxes`] that they
+/// call fails.
 #[async_trait]
 pub trait InboxesExt: Inboxes {
     /// Takes one follow step.
@@ -98,8 +99,7 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     }
 }
 
-/// The `n`th epoch of the suite. A store may have taken some for itself from the same source when it was opened; those
-/// are less.
+/// The `n`th epoch of the suite. A store may have taken epochs for itself when it was opened; those are smaller.
 fn life(n: u64) -> Epoch {
     Epoch(FIRST + n)
 }
@@ -364,7 +364,7 @@ pub async fn each_of_several_steps_at_once_is_taken_or_not_by_itself(store: Arc<
     assert_eq!((entries(&store, place(1)).await, entries(&store, place(3)).await), (vec![add(1, 5)], vec![]));
     assert_eq!(store.advance_all(vec![]).await.len(), 0);
 
-    // What is noted beside a placeholder, and what a rebuild was ahead with, is of the step's own bucket too.
+    // The notes beside a placeholder, and what a rebuild was ahead of push with, are kept apart by bucket too.
     store.begin_build(InboxKey::main(place(2)), life(9)).await.unwrap();
     let ahead = Build { ahead: vec![(AUTHOR, 3)], ..built(place(0), 10, vec![add(1, 5), add(2, 5), add(3, 5)]) };
     store.discard(InboxKey::main(place(0))).await.unwrap();
@@ -423,8 +423,8 @@ pub async fn a_swap_needs_its_own_placeholder(store: Arc<dyn Inboxes>) {
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [Some(Position { epoch: life(5), offset: 1 })]);
 }
 
-/// Push starts over after a loss. It passes by what the rebuilt inbox holds already, and then goes on. A follow step
-/// ends that too.
+/// Push starts over after its progress was lost. It skips records that the rebuilt inbox holds already, and then goes
+/// on. A follow step of an author ends the skipping for that author.
 pub async fn i3_what_a_rebuild_was_ahead_of_push_with_is_not_pushed_again(store: Arc<dyn Inboxes>) {
     let place = |n: u32| UserNo(READER.0 + n * u32::from(store.buckets()));
     for (n, upto) in [(0, 3), (1, 1)] {

@@ -186,7 +186,7 @@ async fn the_edges_of_one_reader_are_one_job(jobs: Arc<dyn Jobs>) {
     assert!(is_idle(&*jobs).await);
 }
 
-/// So a reader that always has more to do does not come before the others.
+/// A job that is put again after each turn does not come before the others.
 async fn what_is_put_again_after_its_ack_waits_behind_the_others(jobs: Arc<dyn Jobs>) {
     put(&*jobs, &[fan_out(1), fan_out(2)]).await;
     let mut turns = vec![];

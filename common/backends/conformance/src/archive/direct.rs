@@ -59,7 +59,7 @@ pub(super) async fn an_item_addressed_twice_to_one_reader_counts_once(archive: A
     assert!(archive.items(&[nobodys]).await.unwrap()[0].as_ref().is_some_and(|item| item.direct));
 }
 
-/// Such an item has an id and a place in an export. Nobody is named in it, or nobody who is named may get it.
+/// An item that reached nobody has an id and is exported. It names no reader, or only readers behind a block.
 pub(super) async fn an_item_that_reached_nobody_is_told_of_as_one_until_its_end(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     write(archive, shield("rea", Shield::Block, "ann", true)).await.unwrap();
@@ -87,7 +87,7 @@ pub(super) async fn an_item_that_reached_nobody_is_told_of_as_one_until_its_end(
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), wants);
 }
 
-/// The changes reach these readers whatever has become of edges and blocks meanwhile.
+/// An edit and a delete reach the readers whom the item reached, whatever has become of edges and blocks since.
 pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archive: Arc<dyn Archive>) {
     let (item, ann, readers) = send(&*archive, to_users("ann", "x", &["rea", "ben"]), NOW).await;
     let (rea, ben) = (number(&*archive, "rea").await, number(&*archive, "ben").await);
@@ -123,7 +123,7 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     assert_eq!(archive.outbox(ann, 0, 10).await.unwrap().head, 0, "no outbox shows it");
 }
 
-/// An item has an add for each rank that it had, and is one item for its readers all the same.
+/// A moved item has an add for each rank that it had, and is still one item for its readers.
 pub(super) async fn s11_a_move_reaches_whom_the_item_reached(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let mut publish = to_users("ann", "x", &["rea", "ben"]);

@@ -15,7 +15,7 @@ use super::erasures::erase;
 use super::notifications::{comment, log, react, react_at, repost, rules, say, see, texts, told};
 use super::{NOW, accept, delete, follow, number, post, shield, unfollow, user, write};
 
-/// The rules of the other tests, but that each sort becomes lines.
+/// The rules of the tests of notifications, but deeds of these five sorts are grouped into lines.
 async fn grouped(archive: &dyn Archive) -> Rules {
     let mut rules = rules(archive).await;
     let Rules { reaction, comment, reply, repost, follow, .. } = &mut rules;
@@ -224,7 +224,8 @@ pub(super) async fn s6_other_sorts_of_deeds_are_grouped_too(archive: Arc<dyn Arc
     assert_eq!(told(archive, bob).await.len(), 2, "a follower and an answer");
 }
 
-/// Tasks give and take back the same few reactions at the same time. At rest the line counts those that are there.
+/// Tasks give and take back the same few reactions at the same time. In the end the line counts the reactions that are
+/// there.
 pub(super) async fn s1_of_deeds_that_race_a_line_counts_each_once(archive: Arc<dyn Archive>) {
     let (item, ann, racers, _) = world(&*archive, ["racer-0", "racer-1", "racer-2", "racer-3"]).await;
     let tasks = (0..6usize).map(|task| {

@@ -1,5 +1,5 @@
-//! Tests of notifications: a deed is told in its own transaction, once, to whom it concerns, and is taken back with it
-//! (S5).
+//! Tests of notifications: the transaction of a deed notifies the user whom the deed concerns, once, and a deed that is
+//! taken back takes its notification back (S5).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use feedgate_common::{Epoch, FeedId, InboxKey, Item, ItemId, Millis, Op, Positio
 use super::erasures::erase;
 use super::{NOW, accept, body, delete, follow, number, post, shield, to_users, unfollow, user, write};
 
-/// Kinds of their own for all sorts; those of reactions and comments go to a named feed.
+/// Rules with a kind for each sort of deed. The kinds of reactions, comments and answers go to a named feed.
 pub(super) async fn rules(archive: &dyn Archive) -> Rules {
     let feed = archive.intern_feeds(&["notifications".into()]).await.unwrap()[0];
     let way = |kind: &str, feed| Some(Way { kind: kind.into(), feed, grouped: false });
@@ -370,8 +370,8 @@ pub(super) async fn s5_one_call_tells_of_all_that_it_changes(archive: Arc<dyn Ar
     assert_eq!((told(archive, bob).await.len(), told(archive, cid).await.len()), (0, 1));
 }
 
-/// Tasks give and take back the same few reactions at the same time. At rest one notification lives for each that is
-/// there.
+/// Tasks give and take back the same few reactions at the same time. In the end one notification lives for each
+/// reaction and each follow that is there.
 pub(super) async fn i3_of_deeds_that_race_each_is_told_once(archive: Arc<dyn Archive>) {
     let (item, ann, ..) = world(&*archive).await;
     let names: Vec<_> = (0..3).map(|n| user(&format!("racer-{n}"))).collect();

@@ -248,7 +248,7 @@ pub(super) async fn due_notices_are_taken_by_one_each(archive: Arc<dyn Archive>)
     for taker in takers {
         all.extend(taker.await.expect("no task panics").into_iter().map(|notice| notice.key.feed));
     }
-    // One that passes by what others have locked may end early; what is left is there for the next.
+    // A taker that skips notices which others have locked may end early; the notices that are left go to the next call.
     all.extend(archive.take_due(NOW, NOW + 1000, 40).await.unwrap().into_iter().map(|notice| notice.key.feed));
     all.sort_unstable();
     assert_eq!(all, feeds);

@@ -35,7 +35,7 @@ async fn rank(archive: &dyn Archive, key: InboxKey, ranks: &[(ItemId, i64)]) -> 
     archive.rank(key, &keys(ranks), NOW).await.expect("the archive works").expect("all items live")
 }
 
-/// What is addressed to the reader in a feed behind a record, and the last record.
+/// The entries addressed to the reader in a feed after the record `after`, and the number of the last record.
 async fn told(archive: &dyn Archive, key: InboxKey, after: u64) -> (Vec<(Op, ItemId, i64)>, u64) {
     let from = Watermarks { pull: u64::MAX, direct: after };
     let news = archive.news(key, from, 10_000).await.expect("the archive works");
@@ -98,7 +98,7 @@ pub(super) async fn s11_a_ranking_is_replaced_and_the_reader_is_told_the_differe
     assert!(due.iter().any(|line| is_told(line.event)), "it is outstanding until it is brought: {due:?}");
 }
 
-/// To stand in a ranking makes nobody a named reader of an item, and changes nothing of where it stands by itself.
+/// A ranking makes nobody a named reader of its items, and does not change their own ranks or their outbox.
 pub(super) async fn s11_a_ranking_changes_nothing_of_its_items(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let [picks, _] = feeds(archive, "rea").await;
@@ -138,10 +138,11 @@ async fn seen(archive: &dyn Archive, reader: UserNo, items: &[ItemId]) -> Vec<It
     seen
 }
 
-/// A ranking opens to its reader what a repost would show, and no more; to nobody else it opens anything.
+/// A ranking lets its reader see those of its items that a repost could show, and no others. It opens no item to other
+/// users.
 pub(super) async fn s11_a_ranking_opens_its_items_to_its_reader(archive: Arc<dyn Archive>) {
     let archive = &*archive;
-    // This reader stands before the others, and has a ranking of other items.
+    // Eva has a lower number than the other readers, and a ranking of other items.
     let [early, _] = feeds(archive, "eva").await;
     let [picks, more] = feeds(archive, "rea").await;
     let [others, _] = feeds(archive, "ben").await;
@@ -276,7 +277,7 @@ pub(super) async fn s11_edits_and_deletes_reach_every_ranking_that_holds_the_ite
     assert_eq!(renew(archive, 3).await, []);
 }
 
-/// A recommender may rank every minute for years. What all inboxes have is not kept.
+/// A recommender may rank every minute for years. Records that all inboxes have taken in are not kept.
 pub(super) async fn i18_records_of_rankings_that_were_brought_are_not_kept(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let [picks, more] = feeds(archive, "rea").await;
@@ -297,7 +298,7 @@ pub(super) async fn i18_records_of_rankings_that_were_brought_are_not_kept(archi
         archive.finish(&[Event::Direct { reader: picks.reader, seq: upto }]).await.unwrap();
         before = upto;
     }
-    // Nothing is finished from here on.
+    // From here on no event is finished, so all records are kept.
     for turn in 10..14 {
         let ranks: Vec<_> = items.iter().zip(0..).map(|(item, nth)| (*item, (nth * 7 + turn) % 20)).collect();
         rank(archive, picks, &ranks).await;
@@ -337,7 +338,7 @@ pub(super) async fn s11_an_erasure_takes_rankings_and_their_items_along(archive:
     assert_eq!(shown(&*archive, mine).await, [(of_bob, 3)]);
 }
 
-/// Rankings race deletes of their items and each other. In the end no ranking holds what does not live.
+/// Rankings race deletes of their items and each other. In the end no ranking holds an item that does not live.
 pub(super) async fn i3_of_rankings_and_deletes_that_race_none_keeps_a_dead_item(archive: Arc<dyn Archive>) {
     let items = posts(&*archive, 24).await;
     let mut tasks = vec![];

@@ -107,8 +107,8 @@ pub(super) async fn a_take_appends_what_the_inbox_has_taken_the_edge_of_in_and_a
     assert_eq!(entries(&store, READER).await[1..], wants);
 }
 
-/// The caller has read the edges before a follow that the build of the inbox has seen. What it has pulled under the old
-/// edge can neither be appended nor be passed.
+/// The caller has read the edges before a follow that the build of the inbox has seen. What the caller has pulled under
+/// the old edge can neither be appended nor be left out.
 pub(super) async fn a_take_that_knows_less_than_the_inbox_does_nothing(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![]).await;
     let news = vec![direct(Op::Add, 4), Entry { author: UserNo(8), ..add(1, 5) }];

@@ -1,4 +1,5 @@
-//! Tests of the positions that a device has in each of its feeds: they move alone and are forgotten together.
+//! Tests of the positions that a device has in each of its feeds: each position moves by itself, and all are forgotten
+//! together.
 
 use std::sync::Arc;
 
@@ -119,8 +120,8 @@ async fn i18_a_device_has_positions_in_so_many_named_feeds_at_most(pool: Arc<dyn
     for feed in feeds() {
         assert!(save(&*pool, "a", token, feed, at(1, feed.0.into()), NOW).await);
     }
-    // The position in the first feed has moved again. So that in the second feed was saved longest ago, and makes room
-    // for one more.
+    // The position in the first feed has moved again. So the position in the second feed was saved longest ago, and is
+    // removed to make room for one more.
     assert!(save(&*pool, "a", token, LIKES, at(1, 100), NOW).await);
     let one_more = FeedId(NAMED_MAX as u16 + 1);
     assert!(save(&*pool, "a", token, one_more, at(1, 7), NOW).await);
@@ -154,7 +155,8 @@ async fn a_device_that_makes_room_loses_its_positions_in_all_feeds(pool: Arc<dyn
     for n in 3..DEVICES_MAX {
         assert_eq!(positions(&*pool, &name(n), now).await, [Some(at(1, 1)), None, Some(at(1, 2))], "device {n}");
     }
-    // A device that comes back has no positions: what was forgotten neither comes back nor stops it from going on.
+    // A device that comes back has no positions: the forgotten positions do not come back, and the device may save
+    // lower ones.
     let token = claim(&*pool, "d1", 102).await;
     assert!(save(&*pool, "d1", token, MAIN, at(1, 0), now).await);
     assert_eq!(positions(&*pool, "d1", now).await, [Some(at(1, 0)), None, None]);

@@ -193,7 +193,7 @@ impl World<'_> {
         }
     }
 
-    /// What is stored of an edge. Without a row: the row that would mean as much.
+    /// What is stored of an edge. If there is no row, the row that would mean the same.
     fn held(&self, reader: UserNo, author: UserNo, now: Millis) -> Held {
         let implied = Held { follows: self.naive.edge(reader, author).on, since: now, ..Held::default() };
         self.naive.held.get(&(reader, author)).copied().unwrap_or(implied)
@@ -345,7 +345,7 @@ impl World<'_> {
         assert_eq!(answer, Ok(Written::Classified { author, fresh }));
     }
 
-    /// The author is the first of the two.
+    /// Answers a request to follow. The author is the first of the two users.
     async fn answer(&mut self, (who, whom): (usize, usize), answer: Answer, now: Millis) {
         let (author, reader) = (self.no(who), self.no(whom));
         let names = (user(&name(whom)), user(&name(who)));
