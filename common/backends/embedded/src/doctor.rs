@@ -8,8 +8,7 @@
 //! Opening a store writes into its directory, so what is opened is a copy. Tables are never changed once they are
 //! written; they are linked, and only journals and small files are copied.
 //!
-//! A check walks through tables by their keys and keeps nothing of them, so a store of any size takes the memory of
-//! one.
+//! A check walks through tables by their keys and keeps no rows, so its memory does not grow with the store.
 
 mod checks;
 mod direct;
@@ -104,17 +103,17 @@ pub fn copy<'a>(dir: &Path, scratch: &'a Path, buckets: u16) -> Result<Copied<'a
     Ok(Copied { stores, _scratch: scratch })
 }
 
-/// Makes a directory that only its owner enters: what is copied into it may be read by anybody who does.
+/// Makes a directory that only its owner enters: the files that are copied into it may be readable for everybody.
 fn private(dir: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(dir)
 }
 
-/// A directory that is removed in the end.
+/// A directory that is removed when this is dropped.
 struct Scratch<'a>(&'a Path);
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        // What stays of it is of no use to anybody, and the report is worth more than this error.
+        // Files that stay behind are of no use, and an error here must not replace the report.
         _ = fs::remove_dir_all(self.0);
     }
 }

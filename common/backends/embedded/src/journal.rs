@@ -29,7 +29,7 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 pub(crate) struct Place {
     /// The number of the journal.
     pub(crate) journal: u64,
-    /// So many bytes of it come before.
+    /// How many bytes of the journal come before the place.
     pub(crate) offset: u64,
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn damage(dir: &Path, answered: Option<Place>) -> io::Result<Option<S
     Ok(None)
 }
 
-/// Where the sound batches of a journal end, of those that begin at the byte `from`. `last` is the number of the batch
-/// before, and then that of the last one.
+/// Gives the byte at which the sound batches of a journal end, of those from the byte `from` on. `last` is the number
+/// of the batch before them, and is set to that of the last sound one.
 pub(crate) fn sound_end(mut file: &File, from: u64, last: &mut Option<u64>) -> io::Result<u64> {
     file.seek(SeekFrom::Start(from))?;
     let mut batches = Batches { file: BufReader::new(file), read: 0, buffer: vec![] };

@@ -56,8 +56,9 @@ impl Rows {
     }
 }
 
-/// The store as it is now, as pieces of a file of rows. It holds the view until it is dropped or has ended. It ends
-/// with an error if the store fails meanwhile, since a store is not opened again while somebody holds a view of it.
+/// The store as it is now, as pieces of a file of rows. The stream holds the view until it is dropped or has ended. It
+/// ends with an error if the store fails meanwhile, since a store is not opened again while somebody holds a view of
+/// it.
 pub(crate) fn copy(db: Arc<Database>) -> BoxStream<'static, Result<Vec<u8>>> {
     let view = match db.view() {
         Ok(view) => view,

@@ -1,6 +1,6 @@
 //! One call of `write`: its operations in order, in one transaction. [`feedgate_common::accept`] decides what becomes
-//! of each. A row is loaded when a decision needs it, and a plan is stored at once. What an operation tells users, by
-//! [`Rules`], follows right behind it.
+//! of each. A row is loaded when a decision needs it, and a plan is stored at once. The notifications that an operation
+//! makes, by [`Rules`], are stored right after it.
 
 use feedgate_common::accept::{Ask, Refusal, Stop, announcements, decide, gather};
 use feedgate_common::archive::{Write, Written};
@@ -25,7 +25,7 @@ pub(super) fn changed_item(ask: &Ask) -> Option<ItemId> {
     }
 }
 
-/// What a transaction has left.
+/// The outcome of a transaction.
 pub(super) struct Done<T> {
     pub(super) answers: Vec<T>,
     /// The readers to whom a notification, or its delete, was addressed, each with the place of the write that did it.
@@ -71,7 +71,8 @@ pub(super) fn all(
     close(ledger, shared.log, written)
 }
 
-/// Carries out what follows from changes that this transaction has made already. Answers `answers` with it.
+/// Carries out writes that notify or take back, which follow from changes that this transaction has made already. Gives
+/// `answers` back in the outcome.
 pub(super) fn follow<T>(
     tx: &mut Tx<'_>,
     shared: Shared<'_>,

@@ -73,7 +73,8 @@ pub(super) fn moves(view: &View, author: UserNo, records: &[Record]) -> Result<V
     records.iter().map(|record| moved(view, author, record)).collect()
 }
 
-/// The record with which the item left the place of this add, or the place that this delete ended, for another rank.
+/// If the item of this record moved to another rank: the record that ended this add, or this delete itself; else
+/// `None`.
 fn moved(view: &View, author: UserNo, record: &Record) -> Result<Option<OutboxSeq>> {
     let Some(item) = view.get::<Items>(&record.key.item)? else { return Ok(None) };
     let ended = |at| -> Result<_> { Ok(view.get::<Adds>(&at)?.and_then(|add| add.deleted_by)) };

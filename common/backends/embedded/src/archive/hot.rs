@@ -78,7 +78,7 @@ impl HotItems {
         }
     }
 
-    /// Drops these items. To be called when every new view shows their change.
+    /// Drops these items. Call this once every new view shows the change of the items.
     pub(super) fn forget(&self, ids: &[ItemId]) {
         for id in ids {
             let mut changes = self.shelf(*id).lock();
@@ -87,8 +87,7 @@ impl HotItems {
         }
     }
 
-    /// Drops all items: to be called after a failure, since an operation that was refused may have happened all the
-    /// same.
+    /// Drops all items. Call this after a failure, since an operation that has failed may still have changed items.
     pub(super) fn forget_all(&self) {
         self.changes.iter().for_each(|changes| *changes.lock() += 1);
         self.items.clear();

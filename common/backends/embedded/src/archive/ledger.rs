@@ -64,7 +64,7 @@ pub(super) struct Ledger<'a, 'tx> {
     /// The loaded rows from which decisions are made.
     pub(super) rows: Rows,
     pub(super) counters: CountersRow,
-    /// What the operations so far leave to be told, in their order.
+    /// The announcements that the operations so far have made, in their order.
     pub(super) told: Vec<Announcement>,
     /// The notifications that were deleted.
     pub(super) withdrawn: Vec<ItemId>,
@@ -199,8 +199,8 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
     }
 }
 
-/// Whether all that is outstanding is history, together with what is written now. `quiet` says that of what was
-/// outstanding since `due`.
+/// Whether everything that is outstanding is history, with the record that is written now. `history` says so of that
+/// record, and `quiet` of what has been outstanding since `due`.
 pub(super) fn is_quiet(history: bool, due: Option<Millis>, quiet: bool) -> bool {
     history && (due.is_none() || quiet)
 }

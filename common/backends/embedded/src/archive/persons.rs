@@ -1,4 +1,4 @@
-//! What the business says of its users: a row for each user of whom anything is said.
+//! The names, avatars and attributes that backends have given to users: a row for each user who has any.
 
 use async_trait::async_trait;
 use feedgate_common::archive::{self, Known, which_count};
@@ -52,7 +52,8 @@ fn bytes(people: &[(UserNo, Person)]) -> usize {
     people.iter().map(|(_, person)| 128 + text(&person.card.name) + text(&person.card.avatar) + attrs(person)).sum()
 }
 
-/// Stores those of these people who count. Answers for each whether that changed anything.
+/// Stores these people. If a user is named more than once, one of them counts. Answers for each whether that changed
+/// anything.
 fn put(tx: &mut Tx<'_>, search: &Any, people: &[(UserNo, Person)], known: Known) -> Result<Vec<bool>> {
     let mut answers = vec![false; people.len()];
     let indexing = Indexing::if_any(tx, search)?;
@@ -89,7 +90,7 @@ fn person(view: &View, user: UserNo) -> Result<Option<Person>> {
     view.get::<People>(&user)?.map(|row| person_of(user, row)).transpose()
 }
 
-/// What is to be shown of each of these users.
+/// The name and the avatar of each of these users; `None` if the user has no row.
 fn cards(view: &View, users: &[UserNo]) -> Result<Vec<Option<Card>>> {
     users.iter().map(|user| Ok(view.get::<People>(user)?.map(|row| card_of(row.name, row.avatar)))).collect()
 }

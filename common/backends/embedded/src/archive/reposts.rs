@@ -12,7 +12,7 @@ use crate::database::Database;
 use crate::request::Durability;
 use crate::view::{Read, Tx};
 
-/// Whether there may be a repost. Those of a store from before they were counted are counted first.
+/// Whether there may be a repost. In a store that was made before reposts were counted, all reposts are counted first.
 pub(super) async fn known(db: &Database) -> Result<Any> {
     if !db.view()?.has::<RepostsKnown>(&())? {
         db.write(Durability::Synced, begin).await?;

@@ -1,4 +1,5 @@
-//! The checks of the rows of an Archive. Each goes through a table and looks what other tables say of its rows.
+//! The checks of the rows of an Archive. Each check goes through the rows of a table, and compares them with the rows
+//! of other tables.
 
 use feedgate_common::doctor::{Check, Report};
 use feedgate_common::error::Result;
@@ -372,7 +373,7 @@ fn search(view: &View, check: &mut Check) -> Result<()> {
         let found = index.user(view, user, &row)?;
         expect(check, format!("user {}", user.0), found);
     }
-    // While the index is being built, writes have put rows of what it has not taken in yet.
+    // While the index is being built, writes have put rows for items and users that the build has not reached yet.
     let rows = index.rows(view)?;
     check.expect(!index.is_built() || rows == marks, || {
         format!("what can be found has {marks} marks, and the index has {rows} rows")

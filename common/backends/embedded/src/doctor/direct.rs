@@ -10,7 +10,7 @@ use crate::archive::tables::{
 };
 use crate::view::{Read, View};
 
-/// The records themselves, and where they end.
+/// Checks the records that are addressed to readers, and that none is behind the last number given.
 pub(super) fn records(view: &View, check: &mut Check) -> Result<()> {
     for row in view.scan::<Directs>(..) {
         let ((reader, seq), record) = row?;
@@ -24,7 +24,7 @@ pub(super) fn records(view: &View, check: &mut Check) -> Result<()> {
     for row in view.scan::<DirectShown>(..) {
         let ((to, key), _) = row?;
         check.look();
-        // The delete of an item comes to rankings in steps.
+        // A deleted item is removed from rankings in steps.
         let shown = lives(view, key.item)? || view.has::<RankingDue>(&key.item)?;
         check.expect(shown, || format!("item {} is shown to reader {}, and does not live", key.item, to.reader.0));
     }
@@ -45,7 +45,7 @@ pub(super) fn rankings(view: &View, check: &mut Check) -> Result<()> {
     Ok(())
 }
 
-/// A line may count other members than it has once its item was deleted by itself.
+/// Checks lines and their members. If the item of a line was deleted by itself, its count may differ from its members.
 pub(super) fn lines(view: &View, check: &mut Check) -> Result<()> {
     for row in view.scan::<Lines>(..) {
         let (id, line) = row?;

@@ -13,7 +13,7 @@
 //! only on the steps before it. So a replay gives the same logs with the same sequence ids. A read takes a bucket's
 //! lock for as long as it copies, and never waits for the disk.
 //!
-//! An inbox that nobody has touched for its time is dropped as a whole when the caller asks for that (see `expiry`).
+//! An inbox whose time is past is dropped as a whole when the caller asks for that (`expiry`).
 //!
 //! The state must fit in memory: an entry takes 8 to 17 bytes there (see `changes`), an inbox about
 //! 250 more, an author who has ever published up to 50 in each bucket (its progress, never removed), and
@@ -58,8 +58,8 @@ pub struct Settings {
     pub buckets: u16,
     /// The size in bytes above which a new segment of the log is begun.
     pub segment_max: u64,
-    /// Snapshots are due when the log since the last ones is longer than this, in bytes, and longer than a quarter of
-    /// them.
+    /// Snapshots are due when the log since the last snapshots is longer than this, in bytes, and longer than a quarter
+    /// of those snapshots.
     pub snapshot_after: u64,
 }
 
@@ -194,7 +194,7 @@ impl Inboxes for EmbeddedInboxes {
 
     async fn advance(&self, step: Advance) -> Result<Advanced> {
         step.check(self.buckets());
-        // The Archive of this home keeps no followers, so such a step comes from nowhere but tests.
+        // The embedded Archive keeps no recipients in memory, so only tests make such a step.
         if step.kept {
             return Ok(Advanced::Stale);
         }

@@ -330,7 +330,8 @@ fn take_entries(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
-/// The fuzz target: a step is of the bucket that stands before it, and comes back.
+/// The fuzz target: a step that is read belongs to the bucket in its bytes, and is the same after it was written and
+/// read again.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzzed(bytes: &[u8]) {
     const BUCKETS: u16 = 16;

@@ -193,8 +193,8 @@ pub(super) fn path(dir: &Path, bucket: usize) -> PathBuf {
     dir.join(name(bucket))
 }
 
-/// The fuzz target: a snapshot with these bytes behind its magic and its store's id, and a right checksum. What is read
-/// is written again so that it reads the same.
+/// The fuzz target: a snapshot with these bytes behind its magic and its store's id, and a right checksum. What was
+/// read must read the same after it was written again.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzzed(bytes: &[u8]) {
     const ID: u128 = 7;

@@ -5,6 +5,7 @@ use feedgate_common::{OutboxSeq, UserNo};
 use super::table;
 
 table! {
-    /// Each such author, with the outbox head when that began. There are few, and they are never removed.
+    /// Each author whom everyone follows, with the head of the outbox when that began. There are few, and they are
+    /// never removed.
     Everyones: b'y', Archive, UserNo => OutboxSeq
 }

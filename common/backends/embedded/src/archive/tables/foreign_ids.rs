@@ -1,5 +1,5 @@
-//! The backend's own keys of items. A key stays with its item after that is deleted, until a new item is published with
-//! it.
+//! The backend's own keys of items. A key stays with its item after the item is deleted, until a new item is published
+//! with the key.
 
 use compact_str::CompactString;
 use feedgate_common::ItemId;
