@@ -27,7 +27,7 @@ use tokio::time::{Duration, Instant, sleep};
 /// How many calls are under way at a time. Each publishes one item.
 const AT_ONCE: usize = 64;
 
-/// From so many items on, a call publishes [`BATCH`] of them, so that it does not take all day.
+/// From this many items on, a call publishes [`BATCH`] items, so that the benchmark does not take all day.
 const MANY: usize = 50_000;
 const BATCH: usize = 100;
 
@@ -97,7 +97,7 @@ async fn embedded(dir: &Path) -> Arc<dyn Archive> {
     Arc::new(EmbeddedArchive::open(Database::open(dir).unwrap(), 16).await.unwrap())
 }
 
-/// The bytes of the tables of a store once all of it is in tables, and these are merged.
+/// The bytes on the disk of a store, once all its rows are in tables and the tables are merged.
 fn bytes_of(dir: &Path) -> u64 {
     let db = fjall::SingleWriterTxDatabase::builder(dir).open().unwrap();
     let size = |name| {
@@ -109,7 +109,7 @@ fn bytes_of(dir: &Path) -> u64 {
     size("archive") + size("items")
 }
 
-/// Publishes so many items. Answers the seconds that one took, while others were under way.
+/// Publishes `size` items. Answers the seconds that one item took, while others were under way.
 async fn fill(archive: &Arc<dyn Archive>, size: usize, of: Option<&TextFields>) -> f64 {
     archive.index_of(of).await.unwrap();
     while archive.index(of).await.unwrap() {}
@@ -133,8 +133,8 @@ async fn fill(archive: &Arc<dyn Archive>, size: usize, of: Option<&TextFields>) 
     start.elapsed().as_secs_f64() / size as f64
 }
 
-/// Writes them. Calls that name new authors at once may be in the way of each other: one that is refused for that is
-/// made again.
+/// Carries out the writes of a call. Calls that name new authors at the same time may hinder each other: a call that is
+/// refused for that is made again.
 async fn write(archive: &dyn Archive, writes: Vec<Write>, now: i64) {
     loop {
         match archive.write(writes.clone(), now).await {

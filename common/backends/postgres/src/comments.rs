@@ -6,8 +6,8 @@
 //!         ─▶ what they tell users, if they tell any (see `write`) ─▶ COMMIT
 //! ```
 //!
-//! - Comments on one item wait for each other, so their places are in the order of commits: who reads towards the
-//!   newest misses none. Comments on different items do not wait. No row of the item itself is locked.
+//! - Comments on one item wait for each other, so their places are in the order of commits: a client that reads towards
+//!   the newest misses none. Comments on different items do not wait. No row of the item itself is locked.
 //! - A comment that races with the delete of its item counts as before the delete, and nobody sees it after. Its rows
 //!   go with those of the reactions to the item, long after no such race can be under way any more.
 
@@ -200,8 +200,8 @@ pub(crate) async fn change(
     Ok(change_and_notify(connection, writes, now, None).await?.answers)
 }
 
-/// By which settings and rules users are told of comments, with the names of those who write them, and the numbers of
-/// those whom they mention.
+/// What notifications of comments need: settings, rules, the names of the users who write comments, and the numbers of
+/// the users whom comments mention.
 pub(crate) type Telling<'a> = (Settings, &'a Rules, &'a HashMap<UserNo, UserId>, &'a HashMap<UserId, UserNo>);
 
 /// Makes changes in order and tells users of them, in one transaction, and answers each in its place.
@@ -248,7 +248,7 @@ async fn attempt(
     Ok(Notified { answers, told })
 }
 
-/// Locks what the comments of each item have in common, by the ids of the items.
+/// Locks the row that the comments of each item have in common, in the order of the items' ids.
 async fn lock(connection: &mut PgConnection, writes: &[CommentWrite], all: &mut CommentRows) -> sqlx::Result<()> {
     let items: BTreeSet<ItemId> = writes.iter().map(CommentWrite::item).collect();
     let asked: Vec<i64> = items.iter().copied().map(rows::item).collect();
@@ -407,7 +407,7 @@ pub(crate) async fn one(
     read.map(comment).transpose()
 }
 
-/// The number of the user who looks; one that no user has, if there is none.
+/// The number of the user who looks; -1, which no user has, if there is no such user.
 fn viewer_of(onlooker: Onlooker) -> i32 {
     onlooker.viewer.user().map_or(-1, rows::user)
 }

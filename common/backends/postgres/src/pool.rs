@@ -65,7 +65,7 @@ macro_rules! work {
 }
 pub(crate) use work;
 
-/// What the calls to the server are counted as.
+/// The kinds of calls to the server, by which they are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     /// Waits for a connection, and makes one if none is idle.

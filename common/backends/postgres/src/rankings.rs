@@ -1,5 +1,5 @@
-//! Rankings of readers. A change of one is a record addressed to the reader, as all of them under the lock of the
-//! reader's row. After an error the connection is closed, which ends the transaction.
+//! Rankings of readers. A change of a ranking is stored as records addressed to the reader. Like all such records, they
+//! are stored under the lock of the reader's row. After an error the connection is closed, which ends the transaction.
 //!
 //! ```text
 //!   rank   locks the reader, and shares the items that are new in the ranking ──▶ records
@@ -10,8 +10,9 @@
 //! Invariants:
 //! - An edit or a delete of an item sees each ranking that has taken the item in before, and a ranking that takes it
 //!   in later sees what has become of it: both lock the row of the item.
-//! - Once nothing that is addressed to a reader is outstanding, all inboxes have it or are built later. So the next
-//!   ranking removes the records of those before, but for adds of what stands in it.
+//! - Once nothing addressed to a reader is outstanding, each inbox of the reader has taken in all its records or is
+//!   built later. So the next ranking of a feed removes the records of earlier ones, except the adds that no delete has
+//!   ended.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -23,7 +24,7 @@ use sqlx::PgConnection;
 use crate::fault::{corrupt, retried};
 use crate::rows::{self, column};
 
-/// In the order of their numbers, as all writes lock readers.
+/// Locks readers in the order of their numbers, as all writes do.
 const LOCK: &str =
     "SELECT reader, direct, direct_due IS NULL FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
 
@@ -31,7 +32,7 @@ const STORED: &str = "
 SELECT rank, item, seq FROM direct
 WHERE reader = $1 AND feed = $2 AND ranked AND op = 1 AND NOT deleted ORDER BY rank, item";
 
-/// The items that are new in a ranking are not to be edited or deleted until it is stored.
+/// Locks the items that are new in a ranking, so that nobody edits or deletes them until the ranking is stored.
 const SHARE: &str = "SELECT FROM items WHERE id = ANY($1) ORDER BY id FOR SHARE";
 
 const AUTHORS: &str = "SELECT id, author, body IS NOT NULL FROM items WHERE id = ANY($1)";
@@ -40,7 +41,7 @@ const MOVE: &str = "
 UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, $3), direct_quiet = false
 FROM unnest($1::integer[], $2::bigint[]) AS n(reader, direct) WHERE r.reader = n.reader";
 
-/// Removes records that all inboxes have, up to a number.
+/// Removes the deletes, updates and ended adds of a ranking up to a number. All inboxes have taken them in.
 const TRIM: &str = "
 DELETE FROM direct WHERE reader = $1 AND feed = $2 AND ranked AND (op <> 1 OR deleted) AND seq <= $3";
 
@@ -60,8 +61,8 @@ WHERE d.reader = $1 AND d.feed = $2 AND d.ranked AND d.op = 1 AND NOT d.deleted
   AND EXISTS (SELECT FROM items i WHERE i.id = d.item AND i.body IS NOT NULL)
 ORDER BY d.rank DESC, d.item DESC";
 
-/// Which items stand in a ranking of the readers beside them, with the shields on the edges to their authors, whether
-/// these are on, and whether the authors are private.
+/// Gives the pairs of a reader and an item in which a ranking of the reader holds the item, with the shields on the
+/// reader's edge to the author, whether that edge is on, and whether the author is private.
 const RANKED: &str = "
 SELECT n.reader, n.item, coalesce(e.shields, 0::smallint), coalesce(e.is_on, a.everyone_since IS NOT NULL), a.private
 FROM unnest($1::integer[], $2::bigint[]) AS n(reader, item)
@@ -186,7 +187,7 @@ async fn authors(
     Ok(Ok(found.into_iter().map(|(item, author, _)| (rows::item_of(item), author)).collect()))
 }
 
-/// Stores records, and what becomes of the adds that they end. The rows of their readers must be locked.
+/// Stores records, and marks the adds that they end as deleted. The rows of their readers must be locked.
 async fn store(
     connection: &mut PgConnection,
     addressed: &[Addressed],
@@ -222,8 +223,8 @@ pub(crate) async fn ranking(connection: &mut PgConnection, key: InboxKey) -> sql
     Ok(read.into_iter().map(|(rank, item)| rows::key_of(rank, item)).collect())
 }
 
-/// Gives the pairs, each a reader and an item, in which the item stands in a ranking of the reader. Each comes with the
-/// terms on which the reader and the author are.
+/// Gives the pairs, each a reader and an item, in which the item stands in a ranking of the reader. Each pair comes
+/// with the terms between the reader and the author of the item.
 pub(crate) async fn ranked(
     connection: &mut PgConnection,
     asked: &[(UserNo, ItemId)],
@@ -239,8 +240,8 @@ pub(crate) async fn ranked(
     read.into_iter().map(found).collect()
 }
 
-/// These items were edited or deleted by this transaction, in an earlier statement: the rankings that hold them are to
-/// hear of it.
+/// Notes that an earlier statement of this transaction edited or deleted these items, so that [`renew`] brings the
+/// change to the rankings that hold them.
 pub(crate) async fn changed(connection: &mut PgConnection, items: impl Iterator<Item = ItemId>) -> sqlx::Result<()> {
     let items: Vec<i64> = items.map(rows::item).collect();
     sqlx::query(CHANGED).bind(items).execute(connection).await?;

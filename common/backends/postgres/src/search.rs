@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! - One process indexes at a time, whichever has locked the state. So what it reads is never older than what is
-//!   stored.
+//! - One process indexes at a time: the one that has locked the state. So the rows that it reads are never older than
+//!   those in the index.
 //! - A thing that was written after it was read has a row in `search_due` once that is visible, and is read again.
 //! - Search is turned on while nobody writes items or people: each write either was visible by then, and is found by
 //!   the building, or sees the state.
@@ -43,7 +43,7 @@ DELETE FROM search_state";
 
 const BEGIN: &str = "INSERT INTO search_state (recipe, stage, at) VALUES ($1, $2, $3)";
 
-/// What is to be done, if anything is and nobody else is at it.
+/// Locks the state of the index, if there is something to index and no other process has locked it.
 const TAKE: &str = "
 SELECT stage, at FROM search_state WHERE recipe = $1 AND (stage > 0 OR EXISTS (SELECT FROM search_due))
 FOR UPDATE SKIP LOCKED";
@@ -88,7 +88,7 @@ WITH near AS MATERIALIZED (
 UNION ALL
 (SELECT at, id, false FROM near WHERE (SELECT count(*) FROM near) = $6 ORDER BY at, id LIMIT 1)";
 
-/// For the next statement: a GIN index knows no other way.
+/// Allows bitmap scans to the next statement, since PostgreSQL can read a GIN index in no other way.
 const ALLOW_BITMAPS: &str = "SET LOCAL enable_bitmapscan = on";
 
 /// The rows from a place on that have all marks, by the GIN index.
@@ -102,7 +102,7 @@ fn subject(subject: Subject) -> i16 {
     subject as i16
 }
 
-/// The column of an id. Items have any u64, as everywhere.
+/// The value of the column `id`. The id of an item may be any u64, and is stored as in all tables.
 fn id(subject: Subject, id: u64) -> i64 {
     match subject {
         Subject::Items => rows::item(ItemId(id)),
@@ -152,7 +152,7 @@ pub(crate) async fn index(connection: &mut PgConnection, fields: &TextFields) ->
 async fn step(connection: &mut PgConnection, fields: &TextFields, (stage, at): (i16, i64)) -> sqlx::Result<bool> {
     let taken: Vec<(i16, i64)> = sqlx::query_as(TAKE_DUE).bind(STEP).fetch_all(&mut *connection).await?;
     let full = taken.len() as i64 >= STEP;
-    // A thing is due as often as it was written.
+    // An item or user that was written more than once has more than one row, and is indexed once.
     let mut due: BTreeSet<(i16, i64)> = taken.into_iter().collect();
     let mut built = stage == BUILT;
     if !full && !built {
@@ -185,7 +185,7 @@ struct Row {
     marks: BTreeSet<Mark>,
 }
 
-/// Indexes these things as they are now. What is not there any more goes out of the index.
+/// Indexes these things as they are now. Things that do not exist any more are removed from the index.
 async fn take_in(
     connection: &mut PgConnection,
     fields: &TextFields,
@@ -274,7 +274,7 @@ pub(crate) async fn find(connection: &mut PgConnection, recipe: &str, look: &Loo
         }
     }
     let Some(last) = last else { return Ok(hits) };
-    // What is not among the newest is rare, so the GIN index finds few rows.
+    // Few of the newest rows have the marks, so the marks are rare, and the GIN index finds few rows.
     let first = last.behind();
     sqlx::query(ALLOW_BITMAPS).execute(&mut *connection).await?;
     let found: Vec<(Millis, i64)> = sqlx::query_as(FOUND)

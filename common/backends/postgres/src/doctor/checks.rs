@@ -4,7 +4,7 @@
 
 /// A check of rows.
 pub(super) struct Rule {
-    /// The rows in words.
+    /// What the check is about, in words.
     pub(super) name: &'static str,
     /// The table that is looked at.
     pub(super) rows: &'static str,
@@ -19,15 +19,15 @@ macro_rules! id {
     };
 }
 
-/// Whether the item of a column lives.
+/// Whether the item that a column names lives.
 macro_rules! lives {
     ($column:literal) => {
         concat!("EXISTS (SELECT FROM items i WHERE i.id = ", $column, " AND i.body IS NOT NULL)")
     };
 }
 
-/// What is wrong with a table of what stands around items. The rows of an item that does not live go in steps, and
-/// until then a row of `reaction_ends` says so, for comments too.
+/// Finds items that do not live and have rows in a table of reactions or comments for ever. Such rows are removed in
+/// steps; until all are removed, the item has a row in `reaction_ends`, for comments too.
 macro_rules! endless {
     ($table:literal) => {
         concat!(
@@ -94,7 +94,8 @@ FROM items i JOIN records r ON r.author = i.author AND r.seq = i.seq
 WHERE i.route <> 0 AND (i.body IS NULL) <> (r.deleted_by IS NOT NULL)"
 );
 
-/// The add of an imported item that is gone has the greatest number until the line of its delete comes.
+/// The add of an imported item that is deleted has the greatest bigint as `deleted_by` until the import reads the line
+/// of the delete.
 const OUTBOXES: &str = concat!(
     "SELECT format('the outbox of author %s has %s records and ends at %s, and its head is %s',
               author, coalesce(r.n, 0), coalesce(r.last, 0), coalesce(a.head, 0)) AS finding
@@ -115,7 +116,8 @@ FROM records r WHERE r.deleted_by < 9223372036854775807 AND NOT EXISTS (
 )"
 );
 
-/// The delete of a ranked item comes to its rankings in steps, and until then a row of `ranking_due` says so.
+/// After a ranked item was deleted, it is removed from rankings in steps. Until that is done, the item has a row in
+/// `ranking_due`.
 const DIRECT: &str = concat!(
     "SELECT format('what was addressed to reader %s ends at %s, and the last number given is %s',
               d.reader, d.last, coalesce(r.direct, 0)) AS finding
@@ -221,7 +223,7 @@ UNION ALL
     endless!("comments")
 );
 
-/// A shard is chosen by the id of the repost. Reposts of what does not live are counted too.
+/// A shard is chosen by the id of the repost. Reposts of an item that does not live are counted too.
 const REPOSTS: &str = concat!(
     "SELECT format('item %s has %s reposts in shard %s, and %s are counted', ",
     id!("item"),
@@ -246,7 +248,8 @@ SELECT format('item %s has %s versions', ",
 FROM item_versions GROUP BY item HAVING count(*) > 20"
 );
 
-/// A line may count other members than it has once its item was deleted by itself.
+/// If the item of a line was deleted by itself, the count may differ from the members. So only lines whose item lives
+/// are compared.
 const LINES: &str = concat!(
     "SELECT format('line %s has %s members, and %s are counted', ",
     id!("l.id"),
@@ -290,8 +293,8 @@ UNION ALL
 SELECT format('the notice of user %s in feed %s is of a user who is not there', n.reader, n.feed)
 FROM push_notices n WHERE NOT EXISTS (SELECT FROM users u WHERE u.no = n.reader)";
 
-/// Subject 0 is items. What is to be taken in yet stands in `search_due`. An index that is being built (another stage
-/// than 0) lacks items, and is not compared from that side.
+/// Subject 0 is items. An item that the index has yet to take in or to drop has a row in `search_due`. An index that is
+/// being built (another stage than 0) lacks items, so the first query skips it.
 const SEARCH: &str = concat!(
     "SELECT format('item %s lives and is not in the index', ",
     id!("i.id"),

@@ -46,10 +46,10 @@ ORDER BY rank DESC, item DESC LIMIT $6";
 /// How many rows of each stream are read beyond its fair share.
 const SPARE: usize = 2;
 
-/// Stands for no reader in particular: all narrowed items are given.
+/// The number that stands for no reader: then all narrowed items are given.
 const EVERYTHING: i32 = -1;
 
-/// From what a page is made.
+/// The sources from which a page is made.
 pub(super) struct Sources {
     /// The feed of all adds.
     pub(super) feed: FeedId,
@@ -75,7 +75,7 @@ struct Stream {
     read: VecDeque<FeedAdd>,
 }
 
-/// That part of the adds of all sources, newest first.
+/// The part of the adds of all sources that [`Below`] describes, newest first.
 pub(super) async fn newest(
     connection: &mut PgConnection,
     sources: Sources,

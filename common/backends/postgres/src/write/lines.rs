@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 use crate::fault::corrupt;
 use crate::rows;
 
-/// The readers of the lines in which these deeds are members. They never change.
+/// Finds the readers of the lines in which these deeds are members. The reader of a line never changes.
 const READERS: &str = "
 SELECT l.reader FROM line_members m JOIN lines l ON l.id = m.line WHERE m.key = ANY($1)";
 
@@ -36,7 +36,8 @@ FROM line_members m JOIN lines l ON l.id = m.line
 WHERE (m.line, m.seq) > ($1, $2)
 ORDER BY m.line, m.seq LIMIT $3";
 
-/// Two statements, since members that leave may have the places and keys of those that join.
+/// Removes members and lines. [`JOIN`] is a second statement, since members that leave may have the places and keys of
+/// those that join.
 const LEAVE: &str = "
 WITH ended AS (DELETE FROM lines WHERE id = ANY($2)),
 older AS (
@@ -131,13 +132,13 @@ pub(super) async fn load(
     Ok(())
 }
 
-/// What loaded lines tell: their items, and the keys of members that an item may get.
+/// The items of loaded lines, and the keys of their members, one of which an item may get as its foreign id.
 pub(super) struct Told {
     pub(super) items: Vec<ItemId>,
     pub(super) keys: Vec<CompactString>,
 }
 
-/// What the lines tell that are loaded.
+/// The items and keys of all lines that are loaded.
 pub(super) fn told(rows: &Rows) -> Told {
     let lines = || rows.lines.values().flatten();
     let keys = lines().flat_map(|row| &row.newest).map(|member| member.key.clone()).collect();
@@ -204,7 +205,7 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// Members with their lines behind this place.
+/// The next members after the place `after`, with their lines.
 pub(crate) async fn members(
     connection: &mut PgConnection,
     after: Option<(ItemId, u64)>,

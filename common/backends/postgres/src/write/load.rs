@@ -111,7 +111,7 @@ pub(super) async fn all(
                 ids.insert(member.item);
             }
             Write::Import(_) => {}
-            // They follow from other writes, and nobody asks for them.
+            // These writes follow from other writes, and no caller asks for them.
             Write::Notify(_) | Write::Withdraw { .. } | Write::Line(_) => {}
         }
     }
@@ -127,8 +127,8 @@ pub(super) async fn all(
     if !readers.is_empty() {
         lock_readers(connection, batch, &readers).await?;
     }
-    // Who is told of something must not stand behind a shield. The author of what tells it is not locked: it is given
-    // an id.
+    // A user who is notified must not be behind a shield, so these edges are needed too. The author of a notification
+    // is not locked, since the id of a notification is drawn at random.
     edges.extend(&concerned.pairs);
     if !edges.is_empty() {
         load_edges(connection, batch, &edges).await?;
@@ -186,7 +186,8 @@ pub(super) async fn notifications(
         batch.rows.items.insert(id, Some(item));
     }
     load_reach(connection, batch, concerned).await?;
-    // One that was made since its readers were looked up, which only a backend or an import does.
+    // Locks the readers of items that were made since the readers were looked up. Only a backend or an import makes
+    // such an item.
     let of_sight = |id: &ItemId| concerned.sights.contains_key(id);
     let others = batch.rows.items.iter().filter(|(id, _)| !of_sight(id)).filter_map(|(_, row)| row.as_ref());
     let readers = others.flat_map(|row| row.door.readers());
@@ -197,7 +198,8 @@ pub(super) async fn notifications(
     load_sights(connection, batch, &concerned.keys).await
 }
 
-/// Loads for whom the items are that those who are told must be able to see.
+/// Loads the audiences, and who is private, of the items in `concerned.sights`: a user is only notified who sees the
+/// item.
 async fn load_reach(connection: &mut PgConnection, batch: &mut Batch<'_>, concerned: &Concerned) -> sqlx::Result<()> {
     let rows = &mut batch.rows;
     let is_narrowed = |id: &ItemId| {
@@ -291,7 +293,7 @@ async fn load_edges(
     Ok(())
 }
 
-/// Loads what was seen by those to whom the living items with these keys, and those of lines, are addressed, of the
+/// Takes the living items with these keys, and the living items of lines. Loads what their readers have seen of the
 /// feeds of these items.
 async fn load_sights(
     connection: &mut PgConnection,

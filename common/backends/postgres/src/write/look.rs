@@ -53,7 +53,7 @@ macro_rules! items {
 
 const ITEMS: &str = concat!(items!("id", "$1"), " UNION ALL ", items!("foreign_id", "$2"));
 
-/// An item that has moved has an add for each rank that it had.
+/// Gives each reader of an item once. An item that has moved has an add for each rank that it had.
 const RECIPIENTS: &str =
     "SELECT DISTINCT item, reader FROM direct WHERE item = ANY($1) AND op = 1 AND NOT ranked ORDER BY item, reader";
 
@@ -102,7 +102,7 @@ pub(super) async fn authors(
     read.into_iter().map(|(id, author)| Ok((rows::item_of(id), rows::user_of(author)?))).collect()
 }
 
-/// An item that lives, as it concerns those whom it mentions.
+/// A living item with its author and the users whom it mentions.
 pub(super) struct Mentioning {
     pub(super) item: ItemId,
     pub(super) author: UserNo,

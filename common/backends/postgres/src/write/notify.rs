@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - What is addressed to a reader changes only under the lock of its row in `readers`, here too.
-//! - Notifications draw their ids by chance ([`DrawnIds`]), so the rows of their authors are not locked: who reacts to
-//!   many items does not wait.
+//! - The ids of notifications are drawn at random ([`DrawnIds`]), so the rows of their authors are not locked: a user
+//!   who reacts to many items does not wait for these locks.
 
 use compact_str::CompactString;
 use feedgate_common::accept::{Ask, Policy, Refusal, Rows, Stop, gather};
@@ -23,7 +23,7 @@ use super::concerned::Concerned;
 use super::{Settings, load, store};
 use crate::fault::{self, retried};
 
-/// What follows from changes that are decided.
+/// The writes that follow from decided changes, to notify users or to take notifications back.
 #[derive(Default)]
 pub(super) struct Follows {
     /// The writes to be decided, each with the place of its cause. A change of a line has several causes.
@@ -47,7 +47,7 @@ impl Follows {
         Ok(Self { asks, told })
     }
 
-    /// Decides all of it, and answers the readers who are told, each with the place of the cause.
+    /// Decides all of these writes, and answers the readers who are notified, each with the place of the cause.
     pub(super) fn take<'a>(
         &'a self,
         batch: &mut Batch<'a>,
@@ -67,7 +67,8 @@ impl Follows {
     }
 }
 
-/// All rows were loaded before, and nobody else changes them.
+/// The error for a decision that did not end. It means that the store is corrupt, since all rows were loaded before and
+/// nobody else changes them.
 fn failed(stop: Stop) -> sqlx::Error {
     match stop {
         Stop::Needs(needs) => fault::corrupt(format_args!("{needs:?} was not loaded")),
@@ -105,8 +106,8 @@ pub(super) fn what_follows(
     Follows::of(&mut batch.rows, follows, now).map(Some)
 }
 
-/// Completes rows for what is told. A repost of this call is told of for the first time, so nothing has its key; and
-/// nobody has seen what is told and taken back in one call.
+/// Completes rows for what is told. A repost that this call makes is told for the first time, so no item has its key. A
+/// notification that one call makes and takes back was seen by nobody.
 fn expect(rows: &mut Rows, writes: &[Write]) {
     for write in writes {
         let Write::Notify(told) = write else { continue };

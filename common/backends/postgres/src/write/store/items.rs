@@ -212,7 +212,8 @@ async fn move_items(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::R
     Ok(())
 }
 
-/// Stores for adds of earlier calls the record that deletes each. Those of this call are stored with theirs.
+/// Stores for adds of earlier calls the record that deletes each. Adds of this call are stored with that record
+/// already.
 async fn end_adds(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
     let ended = batch.ended.iter().filter(|(id, _)| !batch.made.contains_key(id));
     let ended = ended.filter_map(|(id, by)| row(batch, *id).zip(*by).map(|(row, by)| ((row.author, row.seq), by)));
