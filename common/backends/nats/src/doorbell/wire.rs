@@ -22,7 +22,7 @@ use feedgate_common::doorbell::{Closing, Growth, Onlooker, Stir, Talked, Touch};
 use feedgate_common::inboxes::Grown;
 use feedgate_common::{DisplayKey, Epoch, FeedId, InboxKey, ItemId, Op, Position, Record, UserNo};
 
-/// What this build writes.
+/// The version of the messages that this build writes.
 const VERSION: u8 = 1;
 
 const GROWTH: u8 = 1;
@@ -40,7 +40,7 @@ const HEADER: usize = 10;
 const RECORD: usize = 26;
 const INBOX: usize = 34;
 
-/// More records are not told: the listener reads them instead.
+/// The most records in a message. If there are more, the message has none of them, and the listener reads them.
 const RECORDS_MAX: usize = MESSAGE_MAX / 2 / RECORD;
 
 const TOUCH: usize = 17;
@@ -70,7 +70,7 @@ pub(super) enum Told {
     Stirred(Stir),
 }
 
-/// A message that another version has written, or nobody of us.
+/// A message that another version has written, or that is not from Feedgate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
@@ -104,7 +104,7 @@ fn growth_message(author: UserNo, records: &[Record], inboxes: &[Grown]) -> Vec<
     out
 }
 
-/// The wish that a connection be closed.
+/// The message that a connection is to be closed.
 pub(super) fn close(user: UserNo, connection: u64, why: Closing) -> Vec<u8> {
     let mut out = vec![VERSION, CLOSE];
     out.extend(user.0.to_be_bytes());
@@ -125,7 +125,7 @@ pub(super) fn hot(head: PullHead) -> Vec<u8> {
     out
 }
 
-/// That the sessions of `users` are to be confirmed, in as many messages as it takes.
+/// The messages, as many as it takes, that the sessions of `users` are to be confirmed.
 pub(super) fn confirm(users: &[UserNo]) -> Vec<Vec<u8>> {
     users.chunks(USERS_MAX).map(confirm_message).collect()
 }
@@ -147,14 +147,15 @@ pub(super) fn message(session: u128, message: &[u8]) -> Vec<u8> {
     out
 }
 
-/// That a reader has seen more of a feed.
+/// The message that a reader has seen more of a feed.
 pub(super) fn seen(by: Onlooker<'_>) -> Vec<u8> {
     let Onlooker { key, node, connection } = by;
     let mut out = vec![VERSION, SEEN];
     out.extend(key.reader.0.to_be_bytes());
     out.extend(key.feed.0.to_be_bytes());
     out.extend(connection.to_be_bytes());
-    // A name that is longer is none of ours, and then the connection is told of what it knows.
+    // No node has a longer name. A longer one would be left out, and then the connection would hear what it knows
+    // already.
     let name = node.as_bytes();
     let len = u16::try_from(name.len()).unwrap_or(0);
     out.extend(len.to_be_bytes());
@@ -162,7 +163,7 @@ pub(super) fn seen(by: Onlooker<'_>) -> Vec<u8> {
     out
 }
 
-/// What has changed around items, in as many messages as it takes.
+/// The messages, as many as it takes, that say what has changed around items.
 pub(super) fn stirred(stir: &Stir) -> Vec<Vec<u8>> {
     let touches = stir.touches.chunks(TOUCHES_MAX).map(|touches| stir_message(touches, &[]));
     touches.chain(stir.readers.chunks(USERS_MAX).map(|readers| stir_message(&[], readers))).collect()
@@ -249,7 +250,7 @@ impl Reader<'_> {
         self.bytes().map(u64::from_be_bytes)
     }
 
-    /// A count, and as many of these. What the count promises is not believed before it is there.
+    /// Reads a count, and as many values. The count alone reserves no memory.
     fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, Unreadable>) -> Result<Vec<T>, Unreadable> {
         let count = self.u16()?;
         (0..count).map(|_| item(self)).collect()
@@ -294,7 +295,7 @@ impl Reader<'_> {
     }
 }
 
-/// The fuzz target: what is understood is written back as it came.
+/// The fuzz target: a message that can be read is written back to the same bytes.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzzed(bytes: &[u8]) {
     let again = match decode(bytes) {

@@ -27,11 +27,11 @@ use super::streams::{self, Streams};
 use super::wire::{self, Unreadable};
 use crate::bus::CALL;
 
-/// How long a request for a job stands at the server. One that was made on a connection which is dead, unknown to the
-/// server, takes jobs for so long.
+/// How long a request for a job stands at the server. If its connection is dead and the server does not know that, the
+/// server sends jobs there for so long.
 const REQUEST: Duration = Duration::from_secs(2);
 
-/// After this it counts as lost, should the server not have said that it lapsed.
+/// The time after which a request counts as lost, if the server has not said that it lapsed.
 const REQUEST_LOST: Duration = Duration::from_secs(3);
 
 /// How long the feeder leaves a server alone that is not ready.
@@ -92,7 +92,8 @@ impl Feeder {
             loop {
                 self.give_back_untaken().await;
                 self.ask().await;
-                // In this order: what came before a gap is received before it.
+                // The branches are tried in this order, so that messages which came before a gap are received before
+                // it.
                 tokio::select! {
                     biased;
                     _ = closed.changed() => return self.close(subscriber).await,
@@ -154,7 +155,7 @@ impl Feeder {
                 let left = left.and_then(|n| n.as_str().parse().ok()).unwrap_or(1);
                 self.asked.drain(..self.asked.len().min(left));
             }
-            // No consumer, or a server that cannot serve it now.
+            // There is no consumer, or the server cannot serve the request now.
             Some(status) => {
                 tracing::debug!(%status, why = message.description.as_deref(), "no jobs can be asked for");
                 self.asked.clear();
@@ -215,7 +216,8 @@ impl Feeder {
     }
 
     async fn give_back(&self, held: Vec<Held>) {
-        // Of an earlier connection, it may by now name another job, and lapses by itself.
+        // The reply subject of an earlier connection may name another job by now, so such a job is left to lapse by
+        // itself.
         let connection = self.streams.bus.connection();
         for held in held.into_iter().filter(|held| held.connection == connection) {
             self.streams.say(&held.reply, AckKind::Nak(None)).await;

@@ -65,17 +65,17 @@ pub struct Settings {
     /// A job whose holder has shown no sign of work for this long is delivered to another; a sign comes three times as
     /// often.
     pub ack_wait: Duration,
-    /// Jobs in flight over all workers together, in each lane.
+    /// The most jobs in flight over all workers together, in each lane.
     pub in_flight_max: i64,
     /// A job that has come and is not taken for this long goes back to the others.
     pub grace: Duration,
     /// How often a process that takes jobs looks for stranded ones.
     pub stranded_every: Duration,
-    /// Copies of each stream in a NATS cluster, 1 to 5.
+    /// The number of copies of each stream in a NATS cluster, 1 to 5.
     pub replicas: usize,
-    /// How long events stay for outsiders.
+    /// How long events for other programs are kept.
     pub events_age: Duration,
-    /// How many bytes of them.
+    /// How many bytes of events for other programs are kept.
     pub events_bytes: i64,
 }
 
@@ -110,8 +110,8 @@ struct Unstored {
     connection: u64,
 }
 
-/// A put that is under way. If it is dropped before it was stored, also because the caller waits no longer, its lanes
-/// have it as their last put that failed.
+/// A put that is under way. If this is dropped before the jobs were stored, also because the caller waits no longer, it
+/// counts as the last failed put of its lanes.
 struct Putting<'a> {
     queue: &'a NatsJobs,
     lanes: [bool; Lane::ALL.len()],
@@ -141,18 +141,18 @@ pub(crate) struct Shared {
     pub(crate) hands: Mutex<Hands>,
     /// Tells the calls that wait that a job has arrived.
     pub(crate) arrived: Notify,
-    /// A call waits for a job, of this lane each.
+    /// Notified when a call waits for a job; there is one for each lane.
     wanted: [Notify; Lane::ALL.len()],
 }
 
 impl Shared {
-    /// Told when a call waits for a job of this lane.
+    /// Notified when a call waits for a job of this lane.
     pub(crate) fn wanted(&self, lane: Lane) -> &Notify {
         &self.wanted[lane as usize]
     }
 }
 
-/// A call of take that waits, for as long as it lives.
+/// Counts a call of take that waits, until this is dropped.
 struct Taker<'a>(&'a Shared, Lane);
 
 impl<'a> Taker<'a> {

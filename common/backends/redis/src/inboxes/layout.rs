@@ -9,13 +9,14 @@
 //!                           element n          the entry of sequence id base + n; behind a placeholder a note
 //! ```
 //!
-//! An inbox expires when Redis is told it may; a build in flight an hour after it began.
+//! An inbox expires at the time that was set for it; the placeholder of a build in flight expires an hour after the
+//! build began.
 //!
 //! A bucket of another layout is refused, so that two versions side by side do not take each other's inboxes in turn.
 //!
 //! Invariants: sequence ids are dense because they are places in a list; an inbox is one key, so it is there as a whole
 //! or not at all; everything of a bucket lies in one slot; watermarks are part of the header, so no log is there
-//! without its own. What scripts compare as numbers fits a double.
+//! without its watermarks. What scripts compare as numbers fits a double.
 //!
 //! Size, by `MEMORY USAGE`: see `docs/adr/0006-inboxes-on-redis.md`.
 
@@ -27,10 +28,10 @@ use feedgate_common::{
     Watermarks,
 };
 
-/// Raised whenever anything of this changes its meaning.
+/// The version of this layout, raised whenever a part of it changes its meaning.
 const VERSION: u32 = 1;
 
-/// Numbers are less: Lua's are doubles.
+/// All numbers are less than this, since numbers in Lua are doubles.
 const LIMIT: u64 = 1 << 53;
 
 const BUILDING: u8 = 0;
@@ -50,7 +51,8 @@ pub(super) fn inbox_key(bucket: Bucket, key: InboxKey) -> Vec<u8> {
     format!("{{b{:03}}}:{}:{}", bucket.0, key.reader.0, key.feed.0).into_bytes()
 }
 
-/// Whose inbox a key is, if it is one's of a store with so many buckets.
+/// The inbox that lies under a key of Redis; `None` if the key is not that of an inbox in a store with `buckets`
+/// buckets.
 pub(super) fn inbox_of(name: &[u8], buckets: u16) -> Option<InboxKey> {
     let (_, place) = std::str::from_utf8(name).ok()?.split_once("}:")?;
     let (reader, feed) = place.split_once(':')?;
@@ -63,7 +65,7 @@ pub(super) fn field(author: UserNo) -> Vec<u8> {
     author.0.to_string().into_bytes()
 }
 
-/// Progress as text; none is the progress before the first record.
+/// Progress as text; an empty text is the progress before the first record.
 pub(super) fn progress_text(progress: Progress) -> Vec<u8> {
     match progress {
         Progress { done: 0, last: None } => Vec::new(),
@@ -141,12 +143,12 @@ pub(super) fn placeholder(epoch: Epoch) -> Result<Vec<u8>> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) epoch: Epoch,
-    /// Sequence ids up to here were cut.
+    /// Sequence ids up to this one were cut off.
     pub(super) base: u64,
     pub(super) built_at: Generation,
     pub(super) taken: Watermarks,
     pub(super) floor: Option<DisplayKey>,
-    /// Packed; only scripts look into them.
+    /// The marks, packed; only scripts look into them.
     pub(super) marks: Vec<u8>,
 }
 
@@ -205,20 +207,20 @@ fn damaged(what: &str, bytes: &[u8]) -> StoreError {
     StoreError::corrupt(format_args!("Redis holds what is not {what}: {}", bytes.escape_ascii()))
 }
 
-/// What of a record is the same for every reader.
+/// The bytes of an entry that are the same for every reader.
 pub(super) fn shared_bytes(entry: &Entry) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(24);
     packing::put_record(&mut bytes, entry, &mut { START });
     bytes
 }
 
-/// The number of `seqs` beyond `from`; they ascend.
+/// How many of `seqs`, which ascend, are beyond `from`.
 pub(super) fn beyond(seqs: &[OutboxSeq], from: OutboxSeq) -> usize {
     seqs.len() - seqs.partition_point(|&seq| seq <= from)
 }
 
-/// The fuzz target: what Redis answers, as each part of an inbox that it may be. Numbers that a header can hold and no
-/// script can compare are refused when it is written.
+/// The fuzz target: reads the bytes as each part of an inbox that Redis may answer. Numbers that a header can hold and
+/// no script can compare are refused when it is written.
 #[cfg(any(test, fuzzing))]
 pub(super) fn fuzzed(bytes: &[u8]) {
     let is_damage = |error: StoreError| assert!(error.to_string().contains("Redis holds what is not"), "{error}");

@@ -9,13 +9,14 @@ use super::layout::{beyond, bucket_key, field, inbox_key, mark_author, number, p
 use super::packed;
 use super::scripts::Reply;
 
-/// What steps of one author have in common: all arguments before those of the first step, but for the layout.
+/// The arguments that steps of one author have in common: those before the arguments of the first step, without the
+/// layout.
 pub(super) fn of_author(author: UserNo) -> [Vec<u8>; 2] {
     [field(author), mark_author(author).to_vec()]
 }
 
-/// The steps that one script takes each: as many as append no more than the largest step may, so that no script holds
-/// the server longer than that one does.
+/// Divides steps among scripts. One script gets as many steps as append no more than the largest step may, so that no
+/// script holds the server longer than a script with that step.
 pub(super) fn in_scripts(steps: Vec<Advance>) -> Vec<Vec<Advance>> {
     let (mut scripts, mut appends) = (Vec::<Vec<Advance>>::new(), APPENDS_MAX);
     for step in steps {
@@ -33,7 +34,7 @@ pub(super) fn in_scripts(steps: Vec<Advance>) -> Vec<Vec<Advance>> {
 /// A push step, ready to be sent.
 pub(super) struct Push {
     pub(super) keys: Vec<Vec<u8>>,
-    /// What is said of this step alone.
+    /// The arguments for this step alone.
     pub(super) arguments: Vec<Vec<u8>>,
     /// How many of the records each recipient gets, as far as is known here: the last ones.
     fresh: Vec<usize>,

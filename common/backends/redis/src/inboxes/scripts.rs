@@ -16,7 +16,7 @@ local refused = enter(KEYS[1], ARGV[2] or 'epoch')
 if refused then return refused end
 ";
 
-/// What each does and takes stands in its file.
+/// All scripts of the inboxes. What a script does, and what it takes, is said in its file.
 #[derive(Debug)]
 pub(super) struct Scripts {
     pub(super) advance: Script,
@@ -78,7 +78,8 @@ impl Reply {
         Ok(Self { word: word.ok_or_else(|| StoreError::corrupt("a script answered without a word"))?, rest })
     }
 
-    /// What a script answers of the one bucket that it was called for, also one that takes several steps.
+    /// Reads the answer of a script that was called for one step. A script for several steps answers a list with one
+    /// reply then.
     pub(super) fn of_one(value: Value) -> Result<Self> {
         let mut reply = Self::of(value)?;
         match &*reply.word {
@@ -87,7 +88,7 @@ impl Reply {
         }
     }
 
-    /// An answer that this script cannot give.
+    /// The error for an answer that this script cannot give.
     pub(super) fn unexpected(&self) -> StoreError {
         StoreError::corrupt(format_args!("a script answered {self:?}"))
     }

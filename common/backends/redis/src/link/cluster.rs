@@ -7,9 +7,9 @@
 //!   whatever is not a plain answer ─▶ all nodes are asked for their view, and what most of them see counts
 //! ```
 //!
-//! Invariants: a node that is silent holds up nobody but who calls it. No connection is kept on which a call failed.
-//! The view is renewed as long as calls fail, at most every [`RENEW`], from the nodes of the last view and those of the
-//! URL: a cluster that is there again, at whatever address, is found again.
+//! Invariants: a silent node delays only the calls to that node. No connection is kept on which a call failed. The view
+//! is renewed as long as calls fail, at most every [`RENEW`], from the nodes of the last view and those of the URL: a
+//! cluster that is there again, at whatever address, is found again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use super::single::Single;
 use super::slots::{Address, Slots, most_common, slot_of};
 use super::{Timeouts, answered};
 
-/// Nodes that one call may be sent to, one after the other.
+/// The most nodes that one call is sent to, one after the other.
 const HOPS: usize = 6;
 
-/// Before a call is repeated whose keys are just being moved.
+/// The pause before a call is repeated whose keys are being moved.
 const MOVING: Duration = Duration::from_millis(20);
 
 /// The view of the cluster is renewed at most this often.
@@ -66,7 +66,8 @@ enum Next {
 }
 
 impl Cluster {
-    /// The cluster that these nodes belong to, each node reached by TLS with these files if the first one is.
+    /// Connects to the cluster of these nodes. Each node is reached by TLS with these files if the first one in the
+    /// list is.
     pub(super) async fn connect(
         infos: Vec<ConnectionInfo>,
         tls: StoreTls,
@@ -81,7 +82,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// One command about `key`.
+    /// Sends one command about `key` to the master of its slot, and gives the answer.
     pub(super) async fn call(self: &Arc<Self>, command: &Cmd, key: &[u8]) -> RedisResult<Value> {
         let mut at = self.master_of(key)?;
         let mut asking = false;
@@ -104,14 +105,14 @@ impl Cluster {
         self.ask(&at, command, asking).await
     }
 
-    /// One command that any master may answer, whichever is the first.
+    /// Sends one command to all masters, and gives the first answer that is no error.
     pub(super) async fn any(self: &Arc<Self>, command: &Cmd) -> RedisResult<Value> {
         let slots = self.state.lock().slots.clone();
         let asked = slots.masters().into_iter().map(|master| self.ask(master, command, false).boxed());
         select_ok(asked).await.map(|(answer, _)| answer)
     }
 
-    /// One command that every master answers.
+    /// Sends one command to all masters, and gives all answers. Fails if one of them fails.
     pub(super) async fn every(self: &Arc<Self>, command: &Cmd) -> RedisResult<Vec<Value>> {
         let slots = self.state.lock().slots.clone();
         try_join_all(slots.masters().into_iter().map(|master| self.ask(master, command, false))).await
@@ -134,7 +135,8 @@ impl Cluster {
         })
     }
 
-    /// Asks the node at `at`. Whatever is no plain answer sees to it that the next call finds a better one.
+    /// Asks the node at `at`. If the answer shows that the node is lost or the view is old, the view is renewed for the
+    /// next call.
     async fn ask(self: &Arc<Self>, at: &Address, command: &Cmd, asking: bool) -> RedisResult<Value> {
         use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly};
         let node = self.node(at);
@@ -162,7 +164,7 @@ impl Cluster {
         node
     }
 
-    /// By TLS, if the nodes of the URL are.
+    /// The address at which a node is reached: by TLS, if the nodes of the URL are.
     fn reached(&self, Address { host, port }: &Address) -> ConnectionAddr {
         let (host, port) = (host.clone(), *port);
         match self.like.addr() {
@@ -200,7 +202,8 @@ impl Cluster {
         });
     }
 
-    /// What most of the nodes see: those of the last view and of the URL, each asked for [`Timeouts::call`] at most.
+    /// Asks the nodes of the last view and of the URL for their map of slots, and gives the map that most of them have.
+    /// Each node is waited for at most [`Timeouts::call`].
     async fn look(&self) -> RedisResult<Slots> {
         let last = self.state.lock().slots.clone();
         let asked: BTreeSet<&Address> = last.nodes().into_iter().chain(&self.seeds).collect();

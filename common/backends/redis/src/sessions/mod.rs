@@ -19,18 +19,19 @@
 //! Invariants:
 //! - **Life.** A bucket's live sessions, its counter of tokens and its life are one hash: lost together or not at all.
 //!   A life is made under the server's replication id; under another one (a restart, a promotion, a resharding), or
-//!   where the hash is gone, the next that needs a life begins a new one in a greater epoch. So tokens only grow (I17).
-//! - **Ended or lost.** What is absent and of this life has ended. What is of an earlier one may have been lost: it is
-//!   entered again unless a newer token is known, from a session or from the fence in the device's row, which a save, a
-//!   revocation, and the end of a session of an earlier life leave behind. So the order of confirmations does not
-//!   matter.
+//!   where the hash is gone, the next call that needs a life begins a new one in a greater epoch. So tokens only grow
+//!   (I17).
+//! - **Ended or lost.** A session of this life that is absent has ended. A session of an earlier life may have been
+//!   lost: it is entered again unless a newer token is known, from a session or from the fence in the device's row,
+//!   which a save, a revocation, and the end of a session of an earlier life leave behind. So the order of
+//!   confirmations does not matter.
 //! - A session counts while its node's lease stands. A node renews its lease before its first claim.
-//! - A device without an id of its own has no row, unless its session ended in a later life than it began: then a
-//!   fence, the first to make room.
+//! - A device without an id of its own has no row, unless its session ended in a later life than it began. Then its row
+//!   is a fence, which is removed first when room is needed.
 //!
-//! What is lost with the memory is lost: a revocation that was answered before it and not yet heard by the node that
-//! held the session, and positions. A session that the pool has lost is not known to it until its node has confirmed
-//! it, which [`nodes`](Sessions::nodes) cannot make up for.
+//! When Redis loses its memory, positions are lost, and revocations that were answered and that the node of the session
+//! has not heard yet. A session that the pool has lost is not known to it until its node has confirmed it, which
+//! [`nodes`](Sessions::nodes) cannot make up for.
 
 mod batch;
 mod leases;
@@ -61,12 +62,12 @@ use leases::Leases;
 use scripts::{Scripts, bucket_key, devices_key, feeds_field, reply, words};
 use sweep::Round;
 
-/// How long nodes are waited for.
+/// The times after which a node that does not renew its lease counts as gone, and as dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spans {
     /// A lease, from its renewal: [`LEASE`].
     pub lease: Duration,
-    /// How long a node is dead before what it left is removed: an hour. Until then it may come back to its sessions.
+    /// How long a node is dead before its sessions are removed: an hour. Until then the node may come back to them.
     pub dead: Duration,
 }
 
@@ -89,7 +90,7 @@ impl Default for Spans {
 /// | `nodes` of 1000 readers of a bucket, all online | 400 µs of the server's time |
 /// | a renewal | one write; a read of each bucket's life, some 20 µs; a stretch of the sweep |
 ///
-/// Printed, and the bytes held to, by `cargo test -p feedgate-redis --test sessions
+/// This test prints the numbers, and fails if the bytes are more: `cargo test -p feedgate-redis --test sessions
 /// a_session_and_a_device_cost_what_is_documented -- --nocapture`.
 pub struct RedisSessions {
     link: Link,
@@ -150,15 +151,16 @@ impl Sessions for RedisSessions {
         checked(node)?;
         let lives = self.lives().await?;
         let stood = self.leases.renew(&self.scripts.lease, node).await?;
-        // It must not make the renewal late.
+        // The sweep must not make the renewal late.
         let swept = timeout(self.spans.lease / 10, sweep::sweep(self, &self.round)).await;
         if let Ok(Err(error)) = swept {
             tracing::warn!(%error, "what dead nodes left could not be swept; trying again");
         }
-        // Last: a renewal that is given up on the way leaves it to the next one to tell what it had found.
+        // The lives are noted last. So if a renewal is given up on the way, the next one finds the same change.
         let mut renewed = self.renewed.lock();
         let before = renewed.remove(node).unwrap_or_default();
-        // Where a server is away nobody can claim anything: what was there goes on until it is seen again.
+        // While the server of a bucket is away, nobody can claim anything there. So the bucket's last known life counts
+        // until the server answers again.
         let unseen = before.iter().copied().chain(std::iter::repeat(None));
         let lives: Vec<_> = lives.into_iter().zip(unseen).map(|(life, before)| life.or(before)).collect();
         let kept = stood && before == lives;
@@ -260,7 +262,7 @@ impl Sessions for RedisSessions {
     }
 }
 
-/// A node's name is a word of the sessions' lines.
+/// Checks the name of a node, which must be one word, since it stands in the lines of sessions.
 fn checked(node: &str) -> Result<()> {
     if !node.is_empty() && node.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
