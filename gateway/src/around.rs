@@ -4,7 +4,7 @@
 //! Invariants:
 //! - All items of an answer are joined by one read of the store for originals, if there are reposts, and one for
 //!   counts, however many they are; originals of more than [`FETCH`] items are read in pieces.
-//! - An item around which nothing stands is written as it always was, byte by byte.
+//! - An item around which nothing stands is written as the item alone, byte by byte.
 //! - An original is shown without an original of its own.
 
 use std::collections::{BTreeSet, HashMap};
@@ -45,7 +45,7 @@ impl Shown {
         &self.item
     }
 
-    /// It stands before all others on this page.
+    /// Marks the item as pinned: it stands before all others on this page.
     pub(crate) fn pin(&mut self) {
         self.pinned = true;
     }
@@ -67,8 +67,8 @@ impl Shown {
 }
 
 /// Joins items with what stands around them, in their order: all of them, or the first ones that fit into an answer
-/// that ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items. Who sees
-/// only what some do is not told how many comments and reposts there are.
+/// that ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items. An onlooker
+/// who sees only what some users do is not told how many comments and reposts there are.
 pub(crate) async fn join(
     archive: &(impl Items + Reactions + ?Sized),
     onlooker: Onlooker,
@@ -128,13 +128,15 @@ fn here(original: Option<&Original>) -> Option<&Arc<Item>> {
     }
 }
 
-/// What is to be shown of the authors of `items` and of their originals: one read, and none if there are no items.
+/// The names and avatars of the authors of `items` and of their originals: one read of the store, and none if there are
+/// no items.
 pub(crate) async fn authors_of(people: &(impl People + ?Sized), items: &[Shown]) -> error::Result<Cards> {
     let all = items.iter().flat_map(|shown| [Some(shown), shown.original()]).flatten();
     people_of(people, &Vec::from_iter(all.map(|shown| shown.item.clone()))).await
 }
 
-/// What is to be shown of the authors of the originals in `items`: one read, and none if there are no originals.
+/// The names and avatars of the authors of the originals in `items`: one read of the store, and none if there are no
+/// originals.
 pub(crate) async fn authors_of_originals(people: &(impl People + ?Sized), items: &[Shown]) -> error::Result<Cards> {
     let originals: Vec<Arc<Item>> = items.iter().filter_map(|shown| Some(shown.original()?.item.clone())).collect();
     people_of(people, &originals).await
@@ -197,7 +199,7 @@ impl Serialize for Counts<'_> {
     }
 }
 
-/// A comment as clients see it. Of a deleted one that has replies, a placeholder is left, which names nobody.
+/// A comment as clients see it. A deleted comment that has replies is shown as a placeholder, which names nobody.
 #[derive(Debug, Serialize)]
 pub(crate) struct CommentJson<'a> {
     id: ItemId,

@@ -146,8 +146,8 @@ impl Gateway {
     }
 
     /// From now on these limits, times and keys hold, while every session goes on. `keys` replace all but those that a
-    /// signer publishes. Settings that a gateway takes only as it is made must be as they were; the program says which
-    /// these are, where it says the same of its other settings.
+    /// signer publishes. Settings that a gateway takes only when it is made must be unchanged; the program lists them
+    /// with its other settings.
     ///
     /// # Errors
     /// All wrong settings, as [`Settings::problems`] says them; then nothing has changed.
@@ -174,7 +174,8 @@ impl Gateway {
         Arc::new(Messages::new(self.ports.api.clone()))
     }
 
-    /// What checks readers' tokens. The task that fetches the keys that their signer publishes hands them to it.
+    /// The verifier of readers' tokens. The task that fetches the keys of their signer hands these keys to the
+    /// verifier.
     pub fn verifier(&self) -> Arc<Verifier> {
         self.verifier.clone()
     }

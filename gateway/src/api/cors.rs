@@ -31,8 +31,8 @@ const COMMENTS: &str = "/v1/items/{id}/comments";
 /// The path of one comment, which a reader's token reads, edits and deletes.
 const COMMENT: &str = "/v1/items/{id}/comments/{comment}";
 
-/// The path of a session that only receives. A page that sends its token in a header asks with `fetch`, and so goes on
-/// with a header too.
+/// The path of a session that only receives. A page that sends its token in a header uses `fetch`; after a break it
+/// sends `Last-Event-ID` as a header too.
 const ONE_WAY: &str = "/connection/uni_sse";
 
 /// The paths whose GET takes a reader's token.

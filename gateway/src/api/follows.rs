@@ -54,8 +54,8 @@ pub(super) async fn accept(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Answers `DELETE /v1/users/{user}/requests/{reader}`: the user refuses the request of the reader. To refuse what was
-/// not asked succeeds, and a reader who follows stays.
+/// Answers `DELETE /v1/users/{user}/requests/{reader}`: the user refuses the request of the reader. The refusal of a
+/// request that does not exist succeeds, and a reader who follows already stays a follower.
 pub(super) async fn refuse(
     _: PublishKey,
     State(writer): State<Writer>,
@@ -138,7 +138,7 @@ pub(super) async fn mutual(
     list(&*archive, caller, &user, query, |user, cursor, limit| archive.mutual(user, cursor, limit)).await
 }
 
-/// A place in a list as text: its number, and what sorts lines of one number if it is not zero.
+/// A cursor as text: its number `listed`, and then, if it is not zero, `tie`, which orders lines of the same number.
 fn cursor_text(ListCursor { listed, tie }: ListCursor) -> String {
     if tie == 0 { listed.to_string() } else { format!("{listed}-{tie}") }
 }

@@ -78,7 +78,8 @@ pub(super) async fn many(
     batch::carry_out(&writer, payload, operation, outcome).await
 }
 
-/// The result of an operation that was carried out. To refuse a request that is not there succeeds, as by itself.
+/// The result of an operation that was carried out. The refusal of a request that does not exist succeeds, as it does
+/// on the route for one request.
 fn outcome(wanted: Outcome, written: Result<Written, Refused>) -> Result<Outcome, Refused> {
     match (wanted, written) {
         (Outcome { user, now: Now::Follow { author, .. }, .. }, Ok(Written::Edge { pending: true, .. })) => {

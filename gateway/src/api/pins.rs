@@ -21,7 +21,7 @@ pub(super) async fn pin(
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let item = resolve(&*archive, &which).await?;
-    // Who was never named has published nothing.
+    // A user who was never named has published nothing.
     let Some(no) = user_no(&*archive, &user).await? else { return Err(refused(NotPinned::OfAnother, &user, &which)) };
     archive.pin(no, item).await?.map_err(|why| refused(why, &user, &which))?;
     Ok(StatusCode::NO_CONTENT)

@@ -20,10 +20,10 @@ use crate::limits::budget::{ANSWER_BYTES, most_with_people};
 const LIST_DEFAULT: usize = 20;
 const LIST_MAX: usize = 100;
 
-/// How many reposts one page looks at, at least, before it ends short of its limit. The next one goes on.
+/// How many reposts one page looks at, at least, before it ends short of its limit. The next page goes on.
 const LOOKED_AT: usize = 500;
 
-/// What a cursor is sealed for.
+/// The purpose with which the cursors of this list are sealed.
 pub(super) const PURPOSE: &str = "feedgate reposts cursor";
 
 /// One line of the list.

@@ -10,8 +10,7 @@
 //! between two requests is longer than clients and load balancers keep a connection for, as [`Guest::may_rest`] says.
 //!
 //! An answer of the HTTP API stays in memory until its last byte has left; a peer that asks and does not read would
-//! keep it there for ever. A session has a [`Pace`] of its own and takes the bare
-//! connection.
+//! keep it there for ever. A session has a [`Pace`] of its own and takes the connection without these limits.
 
 use std::io;
 use std::pin::Pin;
@@ -38,7 +37,7 @@ pub(crate) struct TimedStream {
     /// The timer that runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
     guest: Arc<Guest>,
-    /// How many requests had begun when this was last read from.
+    /// How many requests had begun when the connection was last read.
     requests: u32,
     /// When the first byte of the next request came, while its head is not complete.
     head: Option<Instant>,
@@ -108,7 +107,7 @@ impl TimedStream {
             }
         };
         ready!(waiting.as_mut().poll(cx));
-        // The kernel drops what it still holds for the peer, too.
+        // The kernel also drops the bytes that it still holds for the peer.
         let _ = self.stream.tcp().set_zero_linger();
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -159,7 +158,7 @@ impl AsyncWrite for TimedStream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(cx);
-        // A server that found nothing to read during the answer reads again only when something wakes it.
+        // A server that found nothing to read while it answered reads again only when its task is woken.
         if flushed.is_ready() && this.listen(cx).is_ready() {
             cx.waker().wake_by_ref();
         }

@@ -32,13 +32,13 @@ use crate::node::bounded::bounded;
 /// The most users that are noted; each takes 24 bytes.
 const NOTED_MAX: usize = 1 << 20;
 
-/// How often the pool is asked about them.
+/// How often the pool is asked about the noted users.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// This long after the last call failed, no call that was given up is carried out any more.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// How long after the nodes were asked to confirm sessions those are released that were left in the pool.
+/// How long this node waits, after it asked all nodes to confirm sessions, before it releases those left in the pool.
 const WHILE_OTHERS_LOOK: Duration = Duration::from_secs(1);
 
 /// How many users the pool is asked about at a time.
@@ -80,7 +80,7 @@ pub(crate) async fn keep_sweeping(local: &LocalSessions) {
             continue;
         }
         local.doorbell.confirm(&users).await;
-        // While they look, the pool still has what took the place of their sessions, and since when.
+        // While the nodes look, the pool still has the sessions that replaced theirs, and since when.
         sleep(WHILE_OTHERS_LOOK).await;
         stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(local, user)).await;
     }

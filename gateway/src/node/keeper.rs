@@ -10,7 +10,7 @@
 //!
 //! A session that the pool does not confirm has been replaced or ended: it is closed with 4500, after which the device
 //! stays away. But the claim of an older connection may have been carried out late, long after its node gave it up.
-//! Then the session of now is closed with 3011, and the device connects again.
+//! Then the newer session is closed with 3011, and its device connects again.
 
 use std::time::Duration;
 
@@ -127,8 +127,8 @@ async fn confirm_in_turn(local: &LocalSessions, interval: Duration) -> Result<()
     Ok(())
 }
 
-/// Asks the pool whether these are still their devices' sessions, and closes those that are not. One whose claim has no
-/// answer yet is left out.
+/// Asks the pool whether these are still their devices' sessions, and closes those that are not. A session whose claim
+/// has no answer yet is left out.
 pub(crate) async fn confirm_some(local: &LocalSessions, seats: &[Seat]) -> Result<()> {
     let held = |seat: &Seat| seat.who.held(&local.node, seat.slot.connection);
     let (seats, held): (Vec<&Seat>, Vec<_>) = seats.iter().filter_map(|seat| Some((seat, held(seat)?))).unzip();

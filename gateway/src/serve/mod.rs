@@ -57,7 +57,7 @@ const LINGER: Duration = Duration::from_millis(250);
 /// bound they grow to megabytes for a peer that reads slowly or not at all, and nothing counts them.
 const SEND_BUFFER: usize = 128 * 1024;
 
-/// The ports of a gateway: what they share.
+/// What the ports of a gateway share.
 pub(crate) struct Ports {
     pub(crate) node: Arc<Node>,
     /// The routes of the API.
@@ -175,7 +175,7 @@ impl Ports {
     /// Saves the positions that are left; then, as the last port, gives the lease back.
     async fn leave(&self) {
         let local = &self.node.local;
-        // Each connection has saved its own as it ended; this is for those that did not end.
+        // Each connection saved its positions when it ended; this call saves those of connections that did not end.
         if let Err(error) = positions::save(local).await {
             tracing::warn!(%error, "the last positions could not be saved; some devices will repeat a little");
         }

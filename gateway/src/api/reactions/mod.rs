@@ -30,7 +30,7 @@ const LIST_MAX: usize = 1000;
 /// The most bytes that a line of a list takes in memory, as it was read and as JSON together.
 const LINE_MAX: usize = 1024;
 
-/// What stands around the item after a change.
+/// The answer to a change: how often each kind was given to the item, and which kinds the user has given.
 #[derive(Serialize)]
 struct Now<'a> {
     id: ItemId,

@@ -270,7 +270,7 @@ pub(super) async fn outbox(
     Ok(Cursor::Outbox(author, last.seq))
 }
 
-/// Writes the line of a record. An add that its item had before it moved to another rank is told of as a deleted item.
+/// Writes the line of a record. An add that an item had before it moved to another rank is written as a deleted item.
 fn put_record(
     (record, moved): (&Record, Option<OutboxSeq>),
     author: &UserId,
@@ -320,7 +320,8 @@ pub(super) async fn follows(
     let reader_name = &archive.user_ids(&[reader]).await?[0];
     let numbers: Vec<UserNo> = held.iter().map(|edge| edge.author).collect();
     for (edge, author) in held.iter().zip(archive.user_ids(&numbers).await?) {
-        // Where it is imported, the settings decide whether an author has an edge to itself.
+        // The edge of an author to itself is left out: where the file is imported, the settings decide about such
+        // edges.
         if edge.author == reader {
             continue;
         }
@@ -373,7 +374,7 @@ async fn reactions(archive: &dyn Reactions, item: ItemId, before: Option<&Place>
     })
 }
 
-/// Writes a line for each of the next members of lists; `None` at the end.
+/// Writes a line for each of the next members of lists; goes on with members of lines of notifications at the end.
 async fn lists(archive: &dyn Archive, after: Option<(UserNo, ListName, UserNo)>, lines: &mut Lines) -> Result<Cursor> {
     let found = archive.listed(after, PIECE).await?;
     listed(archive, &found, lines).await?;
@@ -412,8 +413,7 @@ async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, l
     Ok(page.next.map_or(Cursor::Comments(Some(item)), |place| Cursor::Behind(item, place)))
 }
 
-/// Writes a line for the next members of lines of notifications. If the item of a line was deleted, nothing tells of
-/// it.
+/// Writes a line for the next members of lines of notifications. A line whose item was deleted is left out.
 async fn members(archive: &dyn Archive, after: Option<(ItemId, u64)>, lines: &mut Lines) -> Result<Cursor> {
     let found = archive.line_members(after, PIECE).await?;
     let items: Vec<ItemId> = found.iter().map(|(_, line, _)| line.item).collect();
@@ -485,12 +485,12 @@ pub(super) async fn rankings_of(
     Ok(())
 }
 
-/// The id under which an export tells of the add that this record is, or that it ends.
+/// The id under which an export writes an add: `record` is that add, or the delete that ends it.
 fn id_of(record: &Record, moved: Option<OutboxSeq>) -> ItemId {
     moved.map_or(record.key.item, |by| import::id_before_move(record.key.item, by))
 }
 
-/// The newest add or delete at or below `from`, since updates are not exported.
+/// The place of an import for `from`: the newest add or delete at or below it, since updates are not exported.
 async fn place(archive: &dyn Transfer, author: UserNo, from: OutboxSeq) -> Result<import::Place> {
     let mut end = from;
     while end > 0 {

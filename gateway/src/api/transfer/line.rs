@@ -49,9 +49,9 @@ use crate::clock;
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::api) enum Line {
     Import(Import),
-    /// What is said of a user.
+    /// The name, the avatar and the attributes of a user.
     Person(UserId, Person),
-    /// A reaction, which is state of its item and no part of its outbox.
+    /// A reaction of a user to an item. A reaction is no record of an outbox.
     Reaction {
         item: ItemId,
         kind: ReactionKind,
@@ -65,7 +65,8 @@ pub(in crate::api) enum Line {
         member: UserId,
         since: Millis,
     },
-    /// A comment on an item, and who wrote it. The author's number in it is not known yet.
+    /// The author of a comment, and the comment. Its field `author` is 0, since the number of the author is not known
+    /// yet.
     Comment(UserId, NewComment),
     /// The ranking of a user in a feed.
     Ranking {
@@ -211,7 +212,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     let deleted = fields.get("deleted").map(|field| one_of(&field, &["true", "false"])).transpose()?.unwrap_or(false);
     let published_at = time(&fields.required("published_at")?)?;
     let body = if deleted { nothing() } else { publish::body(fields)? };
-    // Nobody may be left: who is in a block with the author is no reader, and an audience may have no follower.
+    // Both lists may be empty: a user in a block with the author is no reader, and an audience may have no follower.
     let to = fields.get("to").map(|field| field.names_if_any(READERS_MAX)).transpose()?;
     if let Some(field) = fields.get("direct")
         && one_of::<bool>(&field, &["true", "false"])? != to.is_some()
