@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock;
 use crate::rounds::Rounds;
 
-/// How often it is looked for erasures.
+/// How often a worker looks for erasures.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How many erasures are under way together.
@@ -34,7 +34,8 @@ impl Erasing {
         while rounds.next(self.round()).await {}
     }
 
-    /// Takes steps until no erasure is under way. One that fails holds up no other, and ends the round.
+    /// Takes steps until no erasure is under way. An erasure whose step fails holds up no other one, and ends the
+    /// round.
     async fn round(&self) -> Result<()> {
         loop {
             let open = self.eraser.open(SOME).await?;
@@ -54,7 +55,7 @@ impl Erasing {
         }
     }
 
-    /// Passes on what a step leaves to be done. What the queue does not take, the sweep brings.
+    /// Puts the jobs that a step leaves on the queue. Jobs that the queue does not take are found by the sweep.
     async fn tell(&self, jobs: &[feedgate_common::jobs::Job]) {
         if !jobs.is_empty()
             && let Err(error) = self.jobs.put(jobs).await

@@ -136,7 +136,7 @@ impl Executor {
     }
 }
 
-/// A step of this turn, which began then, has brought about the growth.
+/// Notes in the trace of this turn that a step, which began at `began`, has made inboxes grow.
 fn stepped(turn: Option<&Turn>, began: Option<trace::Nanos>, growth: &mut Growth) {
     if let Some((turn, began)) = turn.zip(began) {
         let changes = growth.records.iter().map(|record| (record.key.item, record.op));

@@ -1,4 +1,5 @@
-//! What has failed is held here and tried again: later each time, but at once as soon as the trouble seems to be over.
+//! Jobs that have failed are held here and tried again: later each time, but at once as soon as another retry has
+//! succeeded.
 //!
 //! ```text
 //!   fails ─▶ held, not in the queue ── due, or the retry before it succeeded ─▶ tried again ─┬─ succeeds: forgotten
@@ -6,8 +7,8 @@
 //!      └─────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Invariants: pure, no clock; bounded in memory (I18). What is not held is outstanding in the Archive, where the sweep
-//! finds it.
+//! Invariants: pure, no clock; bounded in memory (I18). A failed job that is not held has an outstanding event in the
+//! Archive, where the sweep finds it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -18,14 +19,14 @@ use tokio::time::Instant;
 /// Doubling waits between two bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backoff {
-    /// After the first failure.
+    /// The wait after the first failure.
     pub(crate) first: Duration,
     /// No wait is longer than this.
     pub(crate) max: Duration,
 }
 
 impl Backoff {
-    /// The wait after `failures` in a row; none after none.
+    /// The wait after `failures` failures in a row; zero if there was none.
     pub(crate) fn after(self, failures: u32) -> Duration {
         match failures {
             0 => Duration::ZERO,
@@ -43,7 +44,7 @@ pub(crate) struct Retries {
     backoff: Backoff,
     failed: HashMap<Job, Failed>,
     due: BTreeSet<(Instant, Job)>,
-    /// One of them has succeeded: the others that are held need not wait until they are due.
+    /// Whether a retry has succeeded, so that the other jobs need not wait until they are due.
     eager: bool,
     paused_until: Option<Instant>,
 }
@@ -51,7 +52,7 @@ pub(crate) struct Retries {
 #[derive(Debug, Default)]
 struct Failed {
     times: u32,
-    /// `None` while it is tried again.
+    /// When the job is tried again; `None` while a retry is under way.
     due: Option<Instant>,
 }
 
@@ -89,12 +90,12 @@ impl Retries {
         }
     }
 
-    /// Whether nothing has failed and not succeeded since.
+    /// Whether no job is held: all that have failed have succeeded since.
     pub(crate) fn is_empty(&self) -> bool {
         self.failed.is_empty()
     }
 
-    /// From when on there is something to try again, seen from `now`.
+    /// When the next job may be tried again, seen from `now`; `None` if no job waits.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         let (due, _) = self.due.first()?;
         Some(if self.eager { now } else { self.paused_until.map_or(*due, |paused| paused.max(*due)) })
@@ -110,7 +111,7 @@ impl Retries {
         Some(job)
     }
 
-    /// Everything, no longer held.
+    /// Gives all held jobs, and holds none of them any longer.
     pub(crate) fn let_go(&mut self) -> Vec<Job> {
         self.due.clear();
         self.failed.drain().map(|(job, _)| job).collect()

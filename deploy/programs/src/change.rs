@@ -1,6 +1,6 @@
-//! Which settings a running process takes anew, and what differs between two sets of settings.
+//! Which settings a running process takes over at a reload, and what differs between two sets of settings.
 //!
-//! [`SETTINGS`] is the only place that says it. The reload, `GET /v1/settings`, `feedgate check-config --against` and
+//! [`SETTINGS`] is the only list of the former. The reload, `GET /v1/settings`, `feedgate check-config --against` and
 //! the table in `docs/operate.md` all follow it.
 
 use std::borrow::Cow;
@@ -24,8 +24,8 @@ pub(crate) enum Takes {
 
 use Takes::{AtOnce, AtStart, ForNew};
 
-/// Every setting, by its key with dots, in the order of `default.toml`. `NAME` stands for the name of any feed. A feed
-/// that comes is taken as a whole.
+/// Every setting, by its key with dots, in the order of `default.toml`. `NAME` stands for the name of any feed. A new
+/// feed is taken over as a whole.
 pub(crate) const SETTINGS: [(&str, Takes); 101] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
@@ -135,9 +135,9 @@ pub(crate) const SETTINGS: [(&str, Takes); 101] = [
 pub(crate) struct Change {
     /// Its key with dots.
     pub(crate) name: String,
-    /// The value that holds; `None` if there is no such setting there.
+    /// The value that the process runs with; `None` if it has no such setting.
     pub(crate) before: Option<Value>,
-    /// The other value; `None` if there is no such setting there.
+    /// The value in the other settings; `None` if they have no such setting.
     pub(crate) after: Option<Value>,
 }
 
@@ -150,7 +150,7 @@ pub(crate) struct Changes {
     pub(crate) restart: Vec<Change>,
 }
 
-/// What becomes of another value of the setting with this key.
+/// What a running process does with another value of the setting with this key.
 fn takes(key: &str) -> Takes {
     let key = named(key);
     SETTINGS.iter().find(|(known, _)| *known == key).map_or(AtStart, |(_, takes)| *takes)
@@ -170,7 +170,7 @@ fn feed_of(key: &str) -> Option<&str> {
     Some(&key[..key.len() - name.len() + name.find('.')?])
 }
 
-/// These settings as they are told, sorted by name.
+/// These settings as `GET /v1/settings` shows them, sorted by name.
 pub(crate) fn shown(settings: &Settings) -> Vec<Shown> {
     let shown = |(name, value): (String, toml::Value)| {
         let value = serde_json::to_value(value).expect("a value of TOML is one of JSON");
@@ -179,8 +179,9 @@ pub(crate) fn shown(settings: &Settings) -> Vec<Shown> {
     layers::values(settings).into_iter().map(shown).collect()
 }
 
-/// What differs between the settings `running`, which hold, and the settings `file`. What a reload takes is what the
-/// running process says, and feeds that come; any other setting that only one of them knows needs a restart.
+/// What differs between the settings `running`, which hold, and the settings `file`. The running process says which
+/// settings a reload takes over. A new feed is taken over too; any other setting that only one side has needs a
+/// restart.
 pub(crate) fn between(running: &[Shown], file: &[Shown]) -> Changes {
     let find = |all: &[Shown], name: &str| all.iter().find(|shown| shown.name == name).cloned();
     let mut names: Vec<&String> = running.iter().chain(file).map(|shown| &shown.name).collect();
@@ -201,7 +202,7 @@ pub(crate) fn between(running: &[Shown], file: &[Shown]) -> Changes {
 }
 
 /// What differs between the settings `running`, which hold, and the settings `file`; also the URL of a store in which
-/// nothing but a password differs.
+/// only a password differs.
 pub(crate) fn of(running: &Settings, file: &Settings) -> Changes {
     let mut changes = between(&shown(running), &shown(file));
     let urls = |settings: &Settings| {

@@ -213,8 +213,8 @@ fn refused(refusal: Refusal) -> End {
     if temporary || code == TOKEN_EXPIRED { End::Lost(why) } else { End::Final(why) }
 }
 
-/// Whether to come back follows from the protocol's ranges: a client does after codes below 3000 (except 1009),
-/// 3000-3499 and 4000-4499.
+/// The protocol says by ranges of codes whether to connect again: a client does so after codes below 3000 (except
+/// 1009), 3000-3499 and 4000-4499.
 fn closed(frame: Option<CloseFrame>) -> End {
     let Some(CloseFrame { code, reason }) = frame else {
         return End::Lost("the connection was cut".to_owned());

@@ -27,8 +27,8 @@ const INTERRUPTED: i32 = 130;
 /// How long a process that has failed may drain, so that its supervisor can start another one soon.
 const FAILED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a process that hands over may drain, during which nothing is accepted. What is cut short then is done
-/// again.
+/// How long a process that hands over may drain, during which nothing is accepted. The next program does work again
+/// that is cut short.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long tasks that are cut short may take to release the stores.
@@ -85,7 +85,7 @@ pub(crate) enum Ended {
     HandsOver {
         /// The listeners of its ports, still open.
         held: Vec<Held>,
-        /// When nothing was accepted any more.
+        /// The moment from which no connection was accepted.
         began: Began,
     },
 }
@@ -103,7 +103,7 @@ impl Parts {
         self.stop.clone()
     }
 
-    /// Adds a part, which must end when it is told to stop, and not before.
+    /// Adds a part, which must end when the token [`Self::stop`] is cancelled, and not before.
     pub(crate) fn add(&mut self, part: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
         self.tasks.spawn(part);
     }

@@ -1,8 +1,8 @@
 //! How commands reach a server: by TCP alone, or by TLS.
 //!
-//! For `https://` three variables of the environment name files in PEM: `FEEDGATE_CA` the authorities of the server,
-//! without which those of the system count, and `FEEDGATE_CERTIFICATE` with `FEEDGATE_CERTIFICATE_KEY` what a server is
-//! shown that asks for a certificate.
+//! For `https://` three variables of the environment name files in PEM: `FEEDGATE_CA` the authorities that the server's
+//! certificate is checked with (by default, those of the system), and `FEEDGATE_CERTIFICATE` with
+//! `FEEDGATE_CERTIFICATE_KEY` the certificate for a server that asks for one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,12 +42,12 @@ pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 
-/// The address of a server, and how it is spoken to.
+/// The address of a server, and whether it is reached by TLS.
 #[derive(Clone)]
 pub(crate) struct Reach {
     host: String,
     port: u16,
-    /// What TLS is done with; `None` for `http://`.
+    /// The settings of TLS; `None` for `http://`.
     tls: Option<Arc<ClientConfig>>,
 }
 
@@ -102,7 +102,7 @@ fn parsed(url: &str) -> anyhow::Result<(String, u16, bool)> {
     Ok((authority.host().to_owned(), authority.port_u16().unwrap_or(port), is_tls))
 }
 
-/// What TLS is done with, by the files that the environment names.
+/// The settings of TLS, made from the files that the environment names.
 fn config() -> anyhow::Result<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?;
@@ -133,7 +133,7 @@ fn read(variable: &str) -> anyhow::Result<Option<(PathBuf, Vec<u8>)>> {
     Ok(Some((path, text)))
 }
 
-/// For a client that does no TLS.
+/// Settings of TLS that trust nobody, for a client that does no TLS.
 fn trusting_nobody() -> ClientConfig {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

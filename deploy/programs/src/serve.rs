@@ -67,7 +67,7 @@ pub(crate) fn run(role: Role, source: Source, accept_loss: bool) -> anyhow::Resu
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let successor = Successor::of(role == Role::FEEDGATE);
     let served = runtime.block_on(serve(role, settings, given, inherited, &successor, accept_loss));
-    // Threads that still run end with the program.
+    // Threads that still run end when the other program replaces this one.
     if let Ok(Some(leaving)) = &served {
         return Err(successor.execute(&leaving.held, leaving.began));
     }
@@ -95,7 +95,7 @@ async fn serve(
     let mut signals = Signals::new()?;
     let mut asked = Asked::new()?;
     let handed_over = inherited.handed_over;
-    // One that comes during the start is carried out after it.
+    // A SIGHUP that comes during the start is carried out after the start.
     let hang_up = signal(SignalKind::hangup())?;
     let started = tokio::select! {
         started = start(role, settings, given, hang_up, inherited, accept_loss) => started?,

@@ -14,11 +14,12 @@ const BATCH_MAX: usize = 100;
 /// The most calls under way at a time.
 const CALLS_MAX: usize = 256;
 
-/// The settings of the sender, as in [`PushSettings`], with the unit in each name; and whom it calls.
+/// The settings of the sender, as in [`PushSettings`], with the unit in each name; and the URL and the hosts that it
+/// may call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Push {
-    /// The URL that is called; empty: readers who are away are not told.
+    /// The URL that is called. If it is empty, readers who are away get no push notifications.
     pub(crate) webhook_url: String,
     /// Hosts that may have private addresses.
     pub(crate) allow_private: Vec<String>,
@@ -85,8 +86,8 @@ impl Push {
         Reach::Public { but: self.allow_private.clone().into() }
     }
 
-    /// The URL that is called; `None` if there is none. Over the network only TLS tells who answers, so HTTP without it
-    /// is for hosts that may be private.
+    /// The URL that is called; `None` if there is none. Only TLS proves which server answers, so HTTP without TLS is
+    /// allowed only for hosts that `allow_private` names.
     pub(crate) fn webhook(&self) -> Result<Option<Uri>, String> {
         if self.webhook_url.is_empty() {
             return Ok(None);
