@@ -6,7 +6,7 @@ use feedgate_common::{InboxKey, ItemId, Millis, Seen, UserNo};
 use super::tables::{Items, Sights};
 use crate::view::{Read, Tx, View};
 
-/// Stores `seen`, unless what is stored comes later. Answers whether this changed anything.
+/// Stores `seen` if it goes beyond what is stored. Answers whether this changed anything.
 pub(super) fn see(tx: &mut Tx<'_>, key: InboxKey, seen: Seen) -> Result<bool> {
     let Some(later) = seen.or_later(tx.get::<Sights>(&key)?) else { return Ok(false) };
     tx.put::<Sights>(&key, &later);
