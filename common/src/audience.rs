@@ -85,7 +85,7 @@ pub struct ListChange {
     pub owner: UserNo,
     /// The list that changes.
     pub list: ListName,
-    /// Who is put on it or taken from it.
+    /// The user who is put on the list or taken from it.
     pub member: UserNo,
     /// Whether the member is on the list then.
     pub on: bool,

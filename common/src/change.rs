@@ -50,7 +50,7 @@ pub enum Route {
     Push = 1,
     /// The record stays in the outbox; each follower takes it from there when it reads.
     Pull = 2,
-    /// As push, but only into the inboxes of those followers who are in the audience of the item.
+    /// The record is written only into the inboxes of those followers who are in the audience of the item.
     Narrow = 3,
 }
 
@@ -124,7 +124,7 @@ impl DisplayKey {
 /// A change in an author's outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Its sequence number in the outbox, dense from 1.
+    /// The sequence number of the record in the outbox, dense from 1.
     pub seq: OutboxSeq,
     /// `Add`, `Update` or `Delete`; never `Forget`.
     pub op: Op,

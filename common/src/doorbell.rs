@@ -21,7 +21,7 @@ use crate::{Entry, InboxKey, ItemId, Position, Record, UserNo};
 pub struct Growth {
     /// The author of the records.
     pub author: UserNo,
-    /// What the inboxes have taken in, in outbox order; empty if that is not told.
+    /// The records that the inboxes have taken in, in outbox order; empty if the message does not say.
     pub records: Vec<Record>,
     /// Which inboxes, and how many of the records each.
     pub inboxes: Vec<Grown>,
@@ -30,12 +30,12 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// One inbox has grown by something that is not told.
+    /// The growth of one inbox, without the records that it has taken in.
     pub fn of_one(key: InboxKey, author: UserNo, head: Position) -> Self {
         Self { author, records: vec![], inboxes: vec![Grown { key, head, appended: 0, generation: 0 }], traced: vec![] }
     }
 
-    /// What `grown` has taken in, with its sequence ids; nothing if that was not told.
+    /// The entries that `grown` has taken in, with their sequence ids; none if the message did not say.
     pub fn entries(&self, grown: &Grown) -> impl ExactSizeIterator<Item = Numbered> {
         let told = (grown.appended as usize).min(self.records.len());
         let before = grown.head.offset.saturating_sub(told as u64);
@@ -105,7 +105,7 @@ pub enum Heard<'a> {
     Close {
         /// The user whose connection it is.
         user: UserNo,
-        /// Its number within the node.
+        /// The number of the connection within the node.
         connection: u64,
         /// The reason, which the client is told.
         why: Closing,

@@ -57,7 +57,7 @@ impl Shields {
         self.any_of(Self(Self::BLOCKED_BY_READER.0 | Self::BLOCKED_BY_AUTHOR.0))
     }
 
-    /// These shields, with `others` put up or taken down.
+    /// Gives these shields with `others` put up or taken down.
     #[must_use]
     pub fn with(self, others: Self, up: bool) -> Self {
         if up { Self(self.0 | others.0) } else { Self(self.0 & !others.0) }

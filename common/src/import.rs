@@ -64,7 +64,7 @@ pub enum Import {
         /// Since when it is up, in Unix ms; for the lists.
         since: Millis,
     },
-    /// That an author is private. One who was made public since is private again.
+    /// Makes an author private, also one who was made public since.
     Private {
         /// The author who is private.
         author: UserId,

@@ -19,7 +19,7 @@ pub const MENTIONS_MAX: usize = 50;
 /// What stands between two names in the text of a list. No name has it.
 const BETWEEN: char = ' ';
 
-/// These users, each once.
+/// Gives these users, each once.
 pub fn each_once(users: Vec<UserId>) -> Vec<UserId> {
     let mut once: Vec<UserId> = Vec::with_capacity(users.len());
     for user in users {

@@ -56,7 +56,7 @@ impl Way {
     }
 }
 
-/// Of which sorts of deeds users are told, and how. Of a sort without a way nobody is told.
+/// For which sorts of deeds users get notifications, and how. For a sort without a way nobody gets any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// A reaction to an item of the user.
@@ -71,7 +71,7 @@ pub struct Rules {
     pub follow: Option<Way>,
     /// A request to follow the user.
     pub request: Option<Way>,
-    /// That a request of the user to follow was accepted.
+    /// The acceptance of a request of the user to follow.
     pub accept: Option<Way>,
     /// A mention of the user in an item or a comment.
     pub mention: Option<Way>,
@@ -82,23 +82,23 @@ pub struct Rules {
 /// What a user did, as it concerns another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed<'a> {
-    /// It has reacted to an item.
+    /// A user has reacted to an item.
     Reaction {
-        /// The item to which it has reacted.
+        /// The item that got the reaction.
         item: ItemId,
         /// The kind of the reaction.
         kind: &'a str,
         /// The user who has reacted.
         actor: &'a UserId,
     },
-    /// It has written a comment on an item.
+    /// A user has written a comment on an item.
     Comment {
         /// The item of the comment.
         item: ItemId,
         /// The id of the comment.
         comment: ItemId,
     },
-    /// It has answered a comment.
+    /// A user has answered a comment.
     Reply {
         /// The item of both comments.
         item: ItemId,
@@ -107,14 +107,14 @@ pub enum Deed<'a> {
         /// The id of the comment that it answers.
         reply_to: ItemId,
     },
-    /// It has reposted an item.
+    /// A user has reposted an item.
     Repost {
         /// The item that is reposted.
         item: ItemId,
         /// The id of the repost.
         repost: ItemId,
     },
-    /// It follows a user, or has asked to. This is one deed, of which the user is told once.
+    /// A user follows another one, or has asked to. Both are one deed, of which the other user is told once.
     Follow {
         /// The user who is followed, or asked.
         author: &'a UserId,
@@ -123,14 +123,14 @@ pub enum Deed<'a> {
         /// Whether it has only asked so far.
         asks: bool,
     },
-    /// It has accepted the request of a user to follow it.
+    /// A user has accepted the request of another one to follow.
     Accept {
         /// The user who had asked.
         reader: &'a UserId,
         /// The user who has accepted.
         actor: &'a UserId,
     },
-    /// It has mentioned a user.
+    /// A user has mentioned another one.
     Mention {
         /// The item that mentions the user, or on which the comment is that does.
         item: ItemId,

@@ -24,7 +24,7 @@ pub struct Pin {
 /// What counts of an item that lives and is to be pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pinnable {
-    /// Who has published it.
+    /// The author of the item.
     pub author: UserNo,
     /// The feed to which it went.
     pub feed: FeedId,
@@ -35,13 +35,13 @@ pub struct Pinnable {
 /// An item was not pinned, and nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotPinned {
-    /// It does not live.
+    /// The item does not live.
     NoSuchItem,
-    /// It is of another author.
+    /// The item is of another author.
     OfAnother,
-    /// It is for named readers, so it is on no profile.
+    /// The item is for named readers, so it is on no profile.
     Direct,
-    /// As many other items as may be are pinned.
+    /// The user has pinned as many other items as are allowed.
     TooMany,
 }
 

@@ -53,7 +53,7 @@ pub enum Judged {
 }
 
 impl Seen {
-    /// Of a reader who has seen nothing of the log that ends at `head`.
+    /// The state of a reader who has seen nothing of the log that ends at `head`.
     fn nothing(head: Position) -> Self {
         let position = Position { offset: 0, ..head };
         Self { position, until: Millis::MIN, earlier: Earlier { until: Millis::MIN, upto: 0 } }

@@ -37,7 +37,7 @@ pub const LEASE: Duration = Duration::from_secs(10);
 pub enum Renewed {
     /// The lease stood all the time, and the pool has forgotten nothing.
     Kept,
-    /// It had lapsed or was new, or the pool has lost memory: what the node holds is to be
+    /// The lease had lapsed or was new, or the pool has lost memory: the sessions that the node holds must be
     /// [confirmed](Sessions::confirm).
     Anew,
 }
@@ -45,7 +45,7 @@ pub enum Renewed {
 /// A session that a node holds and wants to know whether it still may.
 #[derive(Debug, Clone)]
 pub struct Held {
-    /// As it was claimed.
+    /// The claim that made the session.
     pub claim: Claim,
     /// What the claim was answered with.
     pub token: Token,
@@ -54,7 +54,7 @@ pub struct Held {
 /// What the pool says of a session that a node holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirmed {
-    /// It is its device's session.
+    /// The session is still the one session of its device.
     Kept,
     /// A newer connection of the device has replaced it, or it was revoked.
     Ended,

@@ -61,7 +61,7 @@ fn move_to<'r>(
     mentions: Option<&[UserId]>,
 ) -> Decision<()> {
     let (key, author, feed) = (DisplayKey { rank, item: id }, row.author, row.feed);
-    // Who follows only because everyone does is not pushed to, and has nothing from before.
+    // A reader who follows only because everyone does is not pushed to, and has no item from before.
     if matches!(row.door, Door::Outbox(_))
         && draft.rows.author(author)?.everyone_since.is_some_and(|since| row.seq <= since)
     {

@@ -190,7 +190,7 @@ pub enum Change<'a> {
     Move {
         /// The item to move.
         id: ItemId,
-        /// Its row after the change, with the place of its new add.
+        /// The row of the item after the change, with the place of its new add.
         item: ItemRow,
         /// The sequence number of the record that deletes its add; `None` if it is addressed to readers.
         by: Option<OutboxSeq>,

@@ -8,7 +8,7 @@ use crate::{Millis, UserNo};
 /// A line of the list of revocations. Each user has one at most: the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Revocation {
-    /// Its place in the list. A later revocation has a greater number.
+    /// The place of the revocation in the list. A later revocation has a greater number.
     pub number: u64,
     /// The user whose tokens are refused.
     pub user: UserNo,

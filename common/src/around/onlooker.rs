@@ -26,10 +26,10 @@ pub enum Visible {
     Mutual,
 }
 
-/// As whom comments and reactions are read, and whose of them users see.
+/// The viewer for whom comments and reactions are read, and the setting that says whose of them users see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Onlooker {
-    /// As whom they are read. A backend that names no user sees all.
+    /// The viewer for whom comments and reactions are read. A backend that names no user sees all.
     pub viewer: Viewer,
     /// Whose comments and reactions users see.
     pub visible: Visible,

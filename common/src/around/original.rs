@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::graph::Shields;
 use crate::{Item, ItemId, UserNo};
 
-/// As whom items are seen.
+/// The viewer for whom items are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Viewer {
     /// A backend that names no user. It sees everything that lives.

@@ -112,7 +112,7 @@ pub struct Reacted {
     pub place: Place,
 }
 
-/// Of lists of one kind each, the first `limit` places of all together, newest first.
+/// Merges lists, each of one kind, and gives the first `limit` places of all of them, newest first.
 pub fn newest_of(lists: impl IntoIterator<Item = Place>, limit: usize) -> Vec<Place> {
     let mut all: Vec<Place> = lists.into_iter().collect();
     all.sort_unstable_by(|a, b| b.cmp(a));

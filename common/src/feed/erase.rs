@@ -101,7 +101,7 @@ impl Eraser {
                     remains.items.push(id);
                 }
                 Trace::Member(key) => members.push(key),
-                // It is for the user alone, so the item itself is deleted.
+                // A notification is for the user alone, so the item itself is deleted.
                 Trace::Notification(item) => writes.push(Write::Delete { item, if_version: None }),
                 Trace::ForeignId(key) => remains.foreign_ids.push(key),
                 Trace::Comment { item, id, lives } => {

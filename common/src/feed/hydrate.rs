@@ -15,12 +15,12 @@ use crate::{DisplayKey, Entry, FeedId, InboxKey, Item, ItemId, Op, UserId, UserN
 pub enum Change {
     /// An item appears in the feed.
     Add {
-        /// As it is now, which may be a later version than was published; with the rank of this change.
+        /// The item as it is now, which may be a later version than was published; with the rank of this change.
         item: Arc<Item>,
     },
     /// An item has a new version.
     Update {
-        /// As it is now, with the rank of this change.
+        /// The item as it is now, with the rank of this change.
         item: Arc<Item>,
     },
     /// An item is gone; unknown to the device is fine.

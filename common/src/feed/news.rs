@@ -156,7 +156,7 @@ impl Changes {
 pub struct TakenIn {
     /// Where its log stands now.
     pub head: Position,
-    /// Its last changes up to `head`, without a hole; empty if they are not known.
+    /// The last changes of the log up to `head`, without a hole; empty if they are not known.
     pub entries: Vec<Numbered>,
 }
 

@@ -139,7 +139,7 @@ pub(super) fn shown_above(log: &Log) -> BTreeSet<FoundAdd> {
 /// An add that a device shows.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
-    /// Its place in the log.
+    /// The sequence id of the change in the log.
     seq: u64,
     author: UserNo,
     key: DisplayKey,

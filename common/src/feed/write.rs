@@ -75,7 +75,7 @@ pub fn jobs_of(written: &[std::result::Result<Written, Refused>]) -> Vec<Job> {
 
 fn left_by(written: &Written) -> Vec<Job> {
     match written {
-        // Who is told of a line has nothing to take in: only an import has such an answer.
+        // A line brings its reader nothing to take in here: only the answer to an import is of this kind.
         Written::Classified { .. } | Written::Line { .. } | Written::Untold => vec![],
         Written::Published { author, own_edge: true, .. } => {
             vec![Job::FanOut { author: *author }, Job::Edge { reader: *author, author: *author }]

@@ -25,7 +25,7 @@ pub const ACTORS: usize = 3;
 /// A deed of which a line tells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its place in the line: greater for each deed that joins.
+    /// The place of the member in the line: greater for each deed that joins.
     pub seq: u64,
     /// The [key](super::Deed::key) of the deed. It is in one line at most.
     pub key: CompactString,
@@ -57,20 +57,20 @@ pub struct Line {
 pub struct LineRow {
     /// The line as it is stored.
     pub line: Line,
-    /// Its newest members, newest first; all of them, or as many as were asked for.
+    /// The newest members of the line, newest first; all of them, or as many as were asked for.
     pub newest: Vec<Member>,
 }
 
 /// What becomes of the item of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Then {
-    /// It is deleted, because no member is left.
+    /// The item is deleted, because no member is left.
     Gone,
-    /// It has another body. Its place and what was seen stay.
+    /// The item gets another body. Its place stays, and whether it was seen.
     Edited(Body),
-    /// It is deleted, if there is one, and another one comes.
+    /// The item, if there is one, is deleted, and another one is made.
     Replaced(UserNo, Box<Publish>),
-    /// It was deleted before; only rows change.
+    /// The item was deleted before; only rows change.
     Nothing,
 }
 
@@ -85,7 +85,7 @@ pub struct LineWrite {
     pub joined: Vec<Member>,
     /// The keys of the members that leave.
     pub left: Vec<CompactString>,
-    /// What becomes of its item.
+    /// What becomes of the item of the line.
     pub then: Then,
 }
 
@@ -177,7 +177,7 @@ impl Forming {
             (_, None) => return Err(StoreError::corrupt("a line has members of which none was loaded")),
             (Some(_), Some(head)) if self.head.as_ref() == Some(&head.key) => Then::Edited(self.body(head)?),
             (stands, Some(head)) => {
-                // Who joins brings the line to the top. If somebody leaves, it keeps its place.
+                // A deed that joins brings the line to the top. If a deed leaves, the line keeps its place.
                 let place = stands.filter(|_| self.joined.is_empty());
                 let publish = Publish {
                     kind: Some(self.line.kind.clone()),

@@ -46,7 +46,7 @@ impl TextFields {
         Ok(Self(fields))
     }
 
-    /// These fields and the rules of words as one text: what an index was made of.
+    /// These fields and the version of the rules of words as one text, which says what an index was made of.
     pub fn recipe(&self) -> String {
         format!("{RULES}\n{}", self.0.join("\n"))
     }

@@ -129,7 +129,7 @@ pub struct Hits {
 pub struct ItemQuery {
     /// What the text must hold.
     pub phrases: Vec<Phrase>,
-    /// Who must have published it.
+    /// The author of the items; `None` for any author.
     pub author: Option<UserNo>,
     /// The kind that it must have.
     pub kind: Option<CompactString>,

@@ -83,7 +83,7 @@ pub(crate) async fn change(
     Ok(answers)
 }
 
-/// Whose list, the list, and who is on it.
+/// The owner of a list, the name of the list, and a member.
 type Place<'a> = (i32, &'a str, i32);
 
 fn place(change: &ListChange) -> Place<'_> {
@@ -103,11 +103,11 @@ fn columns<'a>(places: impl Iterator<Item = Place<'a>>) -> (Vec<i32>, Vec<&'a st
 /// The lists of some owners, as far as changes need them, while these are carried out.
 #[derive(Default)]
 struct Lists<'a> {
-    /// Who is on a list, of those whom the changes name.
+    /// The members of lists, as far as the changes name these users.
     on: HashSet<Place<'a>>,
     /// How many members each list has; none has 0.
     members: HashMap<(i32, &'a str), u64>,
-    /// Who has been put on a list since, and since when; `None`: taken off.
+    /// The members that the changes have put on a list, with the time, or taken off (`None`).
     changed: BTreeMap<Place<'a>, Option<Millis>>,
 }
 

@@ -115,7 +115,7 @@ pub struct PostgresArchive {
     queue: Queue,
     reacting: Reacting,
     settings: Settings,
-    /// Of what users are told.
+    /// The rules by which users are notified.
     rules: Arc<RwLock<Arc<Rules>>>,
     items: SharedItems,
     news: SharedNews,
@@ -286,7 +286,7 @@ impl Outboxes for PostgresArchive {
     }
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
-        // Who asks for all of them has found those that are kept to be too old, or had none.
+        // A caller asks for all recipients if those in memory are too old, or if none are in memory.
         self.ahead.forget(author);
         self.pool.read(work!(|connection| recipients::all_recipients(connection, author, limit))).await
     }

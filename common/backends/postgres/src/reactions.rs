@@ -282,7 +282,7 @@ fn outcomes(reactions: &[Reaction], rows: Vec<Row>) -> sqlx::Result<Vec<(Outcome
     for (place, fits, fresh, author) in rows {
         let place = usize::try_from(place).map_err(|_| corrupt("a place below the first"))?;
         let (Some(reaction), Some(outcome)) = (reactions.get(place), outcomes.get_mut(place)) else { continue };
-        // Of equal ones in a call, the first has changed something.
+        // If a call has equal reactions, only the first of them has changed something.
         let fresh = fresh && changed.insert((reaction.item, &reaction.kind, reaction.user));
         let answer = if fits { Ok(fresh) } else { Err(Unreacted::TooManyKinds(reaction.item)) };
         *outcome = (answer, Some(rows::user_of(author)?));
@@ -332,7 +332,7 @@ pub(crate) async fn around(
     Ok(asked.iter().map(|item| found.get(item).cloned().unwrap_or_default()).collect())
 }
 
-/// Who has reacted to an item, of those whose reactions the onlooker sees, newest first.
+/// The users who have reacted to an item, as far as the onlooker sees their reactions, newest first.
 pub(crate) async fn listed(
     connection: &mut PgConnection,
     item: ItemId,

@@ -196,7 +196,7 @@ impl Link {
         call.ended(asked.await.map_err(|_| silent(self.timeouts.call)).and_then(|answer| answer.map_err(failed)))
     }
 
-    /// Of the server; in a cluster, of any master, for others may be away just now.
+    /// Reads `INFO` of the server; in a cluster, of any master, since the others may be away just now.
     async fn info(&self) -> Result<String> {
         let info = cmd("INFO");
         let asked = tokio::time::timeout(self.timeouts.connect, self.send(&info, None));
@@ -316,7 +316,7 @@ fn failed(error: RedisError) -> StoreError {
     if let Some(why) = feedgate_tls::refusal(&error) {
         return StoreError::misconfigured(format_args!("no TLS with Redis: {why}"));
     }
-    // It cannot write its append-only file, and takes no writes until it can, not those of a script either.
+    // Redis cannot write to its disk, and takes no writes until it can, also not those of a script.
     if error.code() == Some("MISCONF") {
         let why = error.detail().unwrap_or_default();
         return StoreError::down(format_args!("Redis: {}", why.split(" script:").next().unwrap_or(why)));

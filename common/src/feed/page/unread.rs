@@ -155,7 +155,7 @@ impl Pages {
             Judged::IfAfter(until) => Some((add.key.item, until.max(too_old))),
         });
         let mut unread = self.published_after(key.reader, unseen.collect()).await?.of_others;
-        // Who has never seen anything is told of what the log holds.
+        // For a reader who has never seen anything, only the items of the log are counted.
         if unread < UNREAD_MAX && seen.is_some() && judge.may_lack(base(log)) {
             // Of what was published at any time, too, it is asked by whom.
             let until = judge.until.max(too_old).max(Millis::MIN + 1);

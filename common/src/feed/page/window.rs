@@ -19,7 +19,7 @@ use crate::archive::{Below, FeedAdd};
 use crate::inboxes::Log;
 use crate::{DisplayKey, Entry, ItemId, Millis, Op, Position, UserNo};
 
-/// Of how many reads the adds are kept, late ones included.
+/// The number of reads whose adds are kept, late adds included.
 const KEPT_READS: usize = 3;
 
 const MINUTE: Millis = 60 * 1000;

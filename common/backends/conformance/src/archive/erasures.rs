@@ -287,7 +287,7 @@ pub(super) async fn all_of_a_user_is_removed_and_nothing_of_others_whatever_dies
     assert_eq!(finish(&archive, again.id).await.state.removed, Removed::default(), "there is nothing left");
 }
 
-/// It has an add for each rank that it had, and the user is one reader of it all the same.
+/// An item that was moved has an add for each rank that it had, and the user is still one reader of the item.
 pub(super) async fn s11_what_was_addressed_to_a_user_and_moved_leaves_with_the_user(archive: Arc<dyn Archive>) {
     let (item, _) = accept(&*archive, to_users("bob", "both", &["ann", "cid"]), NOW).await;
     write(&*archive, move_to(item, 7)).await.unwrap();

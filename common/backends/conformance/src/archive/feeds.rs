@@ -155,7 +155,7 @@ pub(super) async fn i11_an_edit_and_a_delete_go_where_the_add_went(archive: Arc<
     }
 }
 
-/// It does not matter how many items of other feeds stand between them.
+/// The number of items of other feeds between the items of a feed does not matter.
 pub(super) async fn a_follow_brings_the_newest_of_each_feed_by_itself(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let [likes, stories] = named(archive).await;

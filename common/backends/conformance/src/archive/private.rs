@@ -40,7 +40,7 @@ async fn ask(archive: &dyn Archive, reader: &str, author: &str) -> (bool, bool, 
     ask_at(archive, reader, author, NOW).await
 }
 
-/// Who has asked to follow, newest first, each with the time.
+/// The users who have asked to follow, newest first, each with the time.
 async fn requests(archive: &dyn Archive, author: &str) -> Vec<(String, Millis)> {
     let author = number(archive, author).await;
     let listed = archive.requests(author, None, 99).await.unwrap();

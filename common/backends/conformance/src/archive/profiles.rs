@@ -13,7 +13,7 @@ use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserNo};
 use super::audiences::narrowed_to;
 use super::{NOW, accept, change, delete, follow, number, post, shield, write};
 
-/// As whom a profile is read.
+/// The viewer for whom a profile is read.
 #[derive(Clone, Copy)]
 enum Eyes {
     /// A backend, which may name a viewer.

@@ -1,4 +1,5 @@
-//! Those whose reactions a user sees where only those of some are seen (S3). It is read once for a whole page.
+//! The circle of a user: the users whose reactions this user sees, where only those of some users are seen (S3). A
+//! circle is read once for a whole page.
 
 use std::collections::HashSet;
 

@@ -132,7 +132,7 @@ impl EmbeddedArchive {
     }
 }
 
-/// As whom the comments of one item are read.
+/// The viewer for whom the comments of one item are read.
 #[derive(Clone, Copy)]
 struct Eyes {
     onlooker: Onlooker,

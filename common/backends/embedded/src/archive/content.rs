@@ -173,7 +173,8 @@ impl Contents {
     }
 }
 
-/// That part of the adds of all spans, and of what is addressed to the reader of `to` in its feed, newest first.
+/// The part that [`Below`] describes of the adds of all spans, and of what is addressed to the reader of `to` in its
+/// feed, newest first.
 fn newest(view: &View, spans: Vec<(Span, AuthorRow)>, to: Option<InboxKey>, below: Below) -> Result<Vec<FeedAdd>> {
     let mut merge = Newest::default();
     for (span, outbox) in spans {

@@ -131,7 +131,7 @@ pub struct EmbeddedArchive {
     comments: Arc<AroundItems>,
     /// Whether there may be a repost.
     any_reposts: Arc<Any>,
-    /// Of what users are told.
+    /// The rules by which users are notified.
     rules: Arc<ArcSwap<Rules>>,
     /// Reactions that wait to be carried out together.
     waiting: Arc<Waiting>,

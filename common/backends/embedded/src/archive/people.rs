@@ -179,7 +179,7 @@ pub(super) fn originals(view: &View, viewer: Viewer, found: Vec<Option<Arc<Item>
 pub(super) fn terms(view: &impl Read, reader: UserNo, author: UserNo) -> Result<Terms> {
     let held = held(view, reader, author)?.held;
     let follows = held.edge().on;
-    // Who follows sees what a private author has published, so it is not asked.
+    // A follower sees the items of a private author, so the row of private authors is not read then.
     let private = !follows && view.has::<Privates>(&author)?;
     Ok(Terms { follows, shields: held.shields, private })
 }
@@ -199,7 +199,7 @@ where
     lines.map(|row| row.and_then(|((_, number), line)| follow(view, users, number, line))).collect()
 }
 
-/// Those in a part of the following list who follow back.
+/// A part of the following list, of which only users who follow back are given.
 pub(super) fn mutual(
     view: &View,
     users: &KnownUsers,

@@ -253,7 +253,7 @@ pub(super) fn take_due(
     lease_until: Millis,
     limit: usize,
 ) -> Result<Vec<Notice>> {
-    // Those whose readers were told are forgotten on the way, a bounded number of them at a time.
+    // Notices whose readers were told already are forgotten on the way, a bounded number of them at a time.
     let most = limit.max(1).saturating_mul(4);
     let (mut taken, mut over, mut next) = (vec![], vec![], (now, LAST));
     for (nth, place) in tx.scan::<PushDue>(from.place()..=(now, LAST)).take(most).enumerate() {

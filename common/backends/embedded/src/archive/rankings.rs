@@ -88,7 +88,7 @@ impl Rankings for EmbeddedArchive {
     }
 }
 
-/// An item was edited or deleted: the rankings that hold it are to hear of it.
+/// Notes that an item was edited or deleted, so that the change is brought to the rankings that hold the item.
 pub(super) fn changed(tx: &mut Tx<'_>, item: ItemId) -> Result<()> {
     if tx.scan::<RankedIn>((item, START)..=(item, END)).next().transpose()?.is_some() {
         tx.put::<RankingDue>(&item, &START);

@@ -236,7 +236,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Its places for somebody who sees the reactions of some.
+    /// The places of this page for a viewer who sees the reactions of some users only.
     fn seen(&self, view: &View, circle: &Circle) -> Result<Vec<Place>> {
         let Some(tally) = view.get::<Tallies>(&self.item)? else { return Ok(vec![]) };
         let owner = view.get::<Items>(&self.item)?.map(|row| row.author);
@@ -254,7 +254,7 @@ impl Page<'_> {
         Ok(newest_of(places.filter(on_page), self.limit))
     }
 
-    /// Its places of the users of whom `shows` says so.
+    /// The places of this page whose users `shows` accepts.
     fn of_all(&self, view: &View, shows: impl Fn(UserNo) -> bool) -> Result<Vec<Place>> {
         let Page { item, limit, .. } = *self;
         let tally = view.get::<Tallies>(&item)?.unwrap_or_default();

@@ -388,7 +388,7 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// Of what the store indexes; `None` if that is nothing.
+    /// The audit of the index of the store; `None` if the store indexes nothing.
     pub(crate) fn of(from: &impl Read) -> Result<Option<Self>> {
         let Some(row) = from.get::<SearchState>(&())? else { return Ok(None) };
         Ok(Indexing::of(from)?.map(|indexing| Self { indexing, stage: row.stage, at: row.at }))

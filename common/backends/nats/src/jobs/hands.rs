@@ -36,7 +36,7 @@ pub(crate) struct Held {
     pub(crate) reply: String,
     /// The connection on which its message was last known to stand in the stream.
     pub(crate) connection: u64,
-    /// Its answer is under way; nothing else may be said of it.
+    /// Whether the answer to this delivery is under way; then nothing else may be sent about it.
     settling: bool,
 }
 
@@ -83,7 +83,7 @@ impl Hands {
         self.of_mut(lane).takers += 1;
     }
 
-    /// It waits no longer.
+    /// A call that waited for a job of this lane waits no longer.
     pub(crate) fn taker_went(&mut self, lane: Lane) {
         self.of_mut(lane).takers -= 1;
     }
@@ -105,7 +105,7 @@ impl Hands {
         self.of(lane).ready.front().map(|(_, since)| *since)
     }
 
-    /// Those that nobody has taken for `grace`, no longer held.
+    /// Gives the deliveries that no call has taken for `grace`, and holds them no longer.
     pub(crate) fn overdue(&mut self, lane: Lane, now: Instant, grace: Duration) -> Vec<Held> {
         let ready = &mut self.of_mut(lane).ready;
         let late = ready.iter().take_while(|(_, since)| now >= *since + grace).count();
@@ -149,7 +149,8 @@ impl Hands {
         Some(held.clone())
     }
 
-    /// Its answer was not heard: it is at work again, and whether its message still stands is not known.
+    /// The answer to a delivery was not confirmed: its job is at work again, and it is not known whether its message
+    /// still stands.
     pub(crate) fn unsettled(&mut self, id: u64) {
         if let Some(held) = self.held.get_mut(&id) {
             held.settling = false;
@@ -157,7 +158,7 @@ impl Hands {
         }
     }
 
-    /// Its answer was heard, or there is nothing left to answer.
+    /// The answer to a delivery was confirmed, or there is nothing left to answer.
     pub(crate) fn settled(&mut self, id: u64) {
         self.held.remove(&id);
     }

@@ -282,7 +282,7 @@ fn is_stranded(stream: &State, acknowledged: u64) -> bool {
     stream.messages > 0 && stream.first_sequence <= acknowledged
 }
 
-/// That the stream of a lane takes no jobs, and what to do.
+/// The error that says that the stream of a lane takes no jobs, and what to do.
 pub(crate) fn takes_nothing(lane: Lane) -> StoreError {
     let stream = stream(lane);
     StoreError::down(format_args!(

@@ -147,7 +147,7 @@ async fn adds_of(
         for brought in adds_of_some(&mut *connection, lows, (key, pull), some, room).await? {
             let adds = brought.0.len();
             if adds >= room {
-                // These adds are too many, and perhaps they are cut off.
+                // The edge has too many adds, and perhaps the read has left some out.
                 if all.is_empty() {
                     all.push(brought);
                 }

@@ -59,7 +59,7 @@ pub(super) struct LongPast {
 }
 
 impl LongPast {
-    /// That of the edge at a place of the caller's.
+    /// The long past of the edge that stands at the place `at` of the caller's list.
     pub(super) fn of(at: usize, shown: &EdgeOn, from: OutboxSeq) -> Self {
         let &EdgeOn { author, generation, past, backfill } = shown;
         Self { at, author, generation, past, from, most: backfill }
@@ -91,7 +91,7 @@ pub(super) async fn adds(
     Ok(pasts.iter().zip(before).map(|(past, (adds, floor))| (past.at, adds, floor)).collect())
 }
 
-/// Of each edge some adds between `past` and `from`, among them the newest `most`, and one more if there is one.
+/// Gives for each edge some adds between `past` and `from`, among them the newest `most`, and one more if there is one.
 async fn newest(
     connection: &mut PgConnection,
     InboxKey { reader, feed }: InboxKey,
@@ -117,7 +117,7 @@ async fn newest(
     Ok(all)
 }
 
-/// Of each edge the adds up to `past`; no floor yet.
+/// Gives for each edge the adds up to `past`, without a floor so far.
 async fn before(
     connection: &mut PgConnection,
     InboxKey { reader, feed }: InboxKey,

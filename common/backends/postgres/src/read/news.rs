@@ -127,7 +127,7 @@ struct Found {
 }
 
 impl Found {
-    /// As much of it as is wanted, pulled records first, and how far that goes.
+    /// Cuts what was found to the limit, pulled records first, and says how far the rest goes.
     fn cut(mut self, Asked { after, limit, .. }: Asked) -> sqlx::Result<News> {
         let (pull, direct, counter, quiet, noted) =
             self.counters.ok_or_else(|| corrupt("no counter of what is pulled"))?;

@@ -75,7 +75,7 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
         Write::Import(Import::Member(member)) => vec![&member.reader, &member.actor],
         Write::Edit { mentions, .. } => mentions.iter().flatten().collect(),
         Write::Delete { .. } | Write::Import(Import::Delete { .. }) => vec![],
-        // They follow from other writes, and hold numbers.
+        // These writes follow from other writes, and hold numbers in place of names.
         Write::Notify(_) | Write::Withdraw { .. } | Write::Line(_) => vec![],
     }
 }

@@ -59,7 +59,7 @@ impl RedisInboxes {
         Ok(reached)
     }
 
-    /// Those that exist, or are being built.
+    /// Gives the keys of inboxes that exist or are being built.
     pub(super) async fn present_of(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
         let groups = by_bucket(keys, self.buckets(), |key| self.bucket_of(*key)).map(async |(bucket, group)| {
             let mut present = vec![];

@@ -90,7 +90,7 @@ impl RedisInboxes {
         match self.push_all(&steps).await {
             Ok(pushed) => {
                 let each = steps.into_iter().zip(pushed).map(async |(step, (push, reply))| match &*reply.word {
-                    // That bucket has no life yet.
+                    // The bucket of this step has no life yet.
                     "life" => self.advance(step).await,
                     _ => self.advanced(&step, &push, reply).await,
                 });

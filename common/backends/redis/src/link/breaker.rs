@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many failures in a row open it.
+/// The number of failures in a row that opens the breaker.
 const FAILURES: u32 = 3;
 /// The pause after the breaker has opened for the first time.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -65,7 +65,7 @@ impl Breaker {
         *self = match *self {
             Self::Closed { failures } if failures + 1 < FAILURES => Self::Closed { failures: failures + 1 },
             Self::Closed { .. } => Self::Open { until: now + SHORTEST, pause: SHORTEST },
-            // It was under way before this opened: no news.
+            // The failed call began before the breaker opened, so it says nothing new.
             open @ Self::Open { .. } => open,
             Self::Probing { pause, .. } => {
                 let pause = (2 * pause).min(LONGEST);

@@ -8,7 +8,7 @@ use super::verb::Verb;
 /// flush.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// As what its calls are counted.
+    /// The kind of call under which calls of this script are counted.
     pub(super) verb: Verb,
     code: String,
     hash: String,

@@ -15,7 +15,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Of a server that is reached by TCP.
+    /// The address of a server that is reached by TCP; `None` for any other.
     pub(super) fn of(address: &ConnectionAddr) -> Option<Self> {
         match address {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {

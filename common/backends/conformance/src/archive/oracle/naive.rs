@@ -50,7 +50,7 @@ pub(super) struct Published {
     pub(super) direct: bool,
     /// The item that it reposts.
     pub(super) repost_of: Option<ItemId>,
-    /// Who is in its audience, if it is narrowed.
+    /// The users in the audience of the item, if it is narrowed.
     pub(super) audience: Option<Vec<UserNo>>,
     pub(super) living: bool,
 }
@@ -162,7 +162,7 @@ impl Naive {
 
     fn edge_and_past(&self, reader: UserNo, author: UserNo) -> (Edge, OutboxSeq) {
         let edge = self.edge(reader, author);
-        // Of its own items an author has all.
+        // An author is shown all of its own items.
         let whole = author == reader || self.whole.contains(&(reader, author));
         (edge, if whole { 0 } else { edge.from })
     }

@@ -7,7 +7,7 @@ use super::table;
 use crate::codec::Code;
 
 table! {
-    /// Who is on which list of whom, and since when: the owner, the list with the member.
+    /// Since when a user is on a list, by the owner of the list, and the list with the member.
     Listed: b'F', Archive, (UserNo, ListPlace) => Millis
 }
 

@@ -7,7 +7,7 @@ use super::{fields, table};
 use crate::codec::{Code, Short};
 
 table! {
-    /// Of each living item to which anybody ever wrote a comment: what its comments have in common.
+    /// The row that the comments of an item have in common, for each living item that ever got a comment.
     Talks: b'I', Archive, ItemId => TalkRow
 }
 

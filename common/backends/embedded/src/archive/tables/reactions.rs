@@ -12,7 +12,7 @@ use crate::codec::{Code, Short};
 pub(crate) type Slot = u8;
 
 table! {
-    /// Of each living item to which anybody ever reacted: its kinds by slot, each with its count.
+    /// The kinds of reactions of an item by slot, each with its count, for each living item that ever got a reaction.
     Tallies: b'A', Archive, ItemId => TallyRow
 }
 
@@ -22,7 +22,7 @@ table! {
 }
 
 table! {
-    /// Who has reacted to an item with the kind of a slot, by time.
+    /// The users who have reacted to an item with the kind of a slot, by time.
     Reactors: b'C', Archive, (ItemId, Slot, Millis, UserNo) => ()
 }
 

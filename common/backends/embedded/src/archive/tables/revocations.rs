@@ -10,14 +10,15 @@ table! {
 }
 
 table! {
-    /// These users by the number of the newest revocation of each. The last line is never removed without a later one.
+    /// The users with a revocation, by the number of the newest one of each. The last line is never removed without a
+    /// later one.
     RevocationList: b'R', Archive, u64 => UserNo
 }
 
 /// What is stored of a user's newest revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RevokedRow {
-    /// Its number in the list.
+    /// The number of the revocation in the list.
     pub(crate) number: u64,
     /// Tokens that were issued before this time, in Unix ms, are refused.
     pub(crate) before: Millis,
