@@ -105,7 +105,7 @@ pub struct Settings {
 /// A setting of the process, as `GET /v1/settings` tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
-    /// Its name with dots, such as `gateway.batch`.
+    /// The name of the setting with dots, such as `gateway.batch`.
     pub name: String,
     /// The value that holds. What may be a password in a URL of a store is left out.
     pub value: serde_json::Value,

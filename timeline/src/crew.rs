@@ -23,14 +23,14 @@ use crate::said::Said;
 /// The longest pause between two tries to tell the queue something: it is to know soon after it is back.
 const INSIST_MAX: Duration = Duration::from_millis(250);
 
-/// Whose hands: a share that the others do not take from.
+/// The groups of hands. A group does not use the hands of another one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Hands {
     /// Posts from the queue.
     Posts,
     /// Edges from the queue.
     Edges,
-    /// What has failed before.
+    /// Jobs that have failed before.
     Retries,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Hands {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) job: Job,
-    /// Its delivery; `None` if it was held here.
+    /// The delivery of the job; `None` if the job was held here for a retry.
     pub(crate) id: Option<u64>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Crew<'a> {
         self.hurry.cancel();
     }
 
-    /// What is held, no longer so.
+    /// Gives all jobs that are held for a retry, and holds them no longer.
     pub(crate) fn let_go(&mut self) -> Vec<Job> {
         self.retries.let_go()
     }

@@ -13,7 +13,7 @@ use crate::Pulse;
 pub(crate) enum Ended {
     /// The job is acknowledged; what is left of it was put again.
     Done,
-    /// It is held, to be tried again.
+    /// The job has failed, and is held to be tried again.
     Failed,
     /// A shutdown could not wait for it.
     CutShort,

@@ -19,7 +19,8 @@ struct State {
 }
 
 impl Said {
-    /// It has failed once more: how often it has since the last warning, if it is time for one; that time included.
+    /// Notes one more failure. If it is time for a warning, gives how many failures there were since the last warning,
+    /// this one included.
     pub(crate) fn due(&self) -> Option<u64> {
         let mut state = self.0.lock();
         state.unsaid += 1;

@@ -44,7 +44,7 @@ impl Asked {
     /// From now on SIGUSR2 is an event, and does not end the process.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let asked = signal(SignalKind::user_defined2())?;
-        // It was held back from the process before until this one listens to it.
+        // A program that hands over blocks SIGUSR2 first. Now this program listens to the signal, and lets it through.
         only_usr2().thread_unblock().context("SIGUSR2 cannot be let through")?;
         Ok(Self(asked))
     }

@@ -21,7 +21,7 @@ use crate::settings::Settings;
 pub(crate) struct Ports {
     /// The listeners, each with what it offers.
     pub(crate) listeners: Vec<(TcpListener, Surface)>,
-    /// Those listeners once more, for the next program.
+    /// The listeners once more, for the program that takes the ports over.
     pub(crate) held: Vec<Held>,
     addresses: Vec<SocketAddr>,
 }

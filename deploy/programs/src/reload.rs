@@ -139,7 +139,7 @@ impl Reload {
         let named = Handle::current().block_on(settings.interned_feeds(&**feeds.archive(), &feeds.named()))?;
         let digests = self.users.digests()?;
         let gateway = gateway.as_ref().map(|(_, made_with)| {
-            // It was made with room for fewer connections, if the process may open few files.
+            // The gateway was made with room for fewer connections, if the process may open few files.
             let made = Settings { gateway: made_with.clone(), ..Settings::clone(&now) };
             let settings = change::taken(&made, &file).gateway;
             let keys = secrets::reread(secrets)?.keys(secrets, &settings)?;

@@ -92,9 +92,9 @@ pub(crate) struct Settings {
     pub(crate) buckets: u16,
     /// The feeds besides the main one, by name. All nodes must have the same.
     pub(crate) feeds: BTreeMap<CompactString, Feed>,
-    /// Of what users are told.
+    /// The settings of notifications: for which deeds users get them.
     pub(crate) notify: Notify,
-    /// Whose comments and reactions users see.
+    /// The settings of comments: whose comments and reactions users see.
     pub(crate) comments: Comments,
     /// The certificate and the key of `listen`.
     pub(crate) tls: Tls,
@@ -124,7 +124,7 @@ pub(crate) struct Settings {
 pub(crate) struct Feed {
     /// Items of these kinds go to this feed, and to no other one.
     pub(crate) kinds: Vec<CompactString>,
-    /// It holds the rankings that a recommender gives, and no kinds go to it.
+    /// Whether the feed holds the rankings that a recommender gives. Then no kind of item goes to the feed.
     pub(crate) ranked: bool,
     /// How many of the newest items are shown.
     pub(crate) cap: usize,
@@ -240,7 +240,7 @@ impl Settings {
         Policy { pull_above: self.pull_above, whole_past: self.backfill.is_all() }
     }
 
-    /// Whose stores the three URLs name, or all that is wrong with these.
+    /// Which kind of stores the three URLs name, or all that is wrong with the URLs.
     pub(crate) fn kind(&self) -> Result<Kind, Vec<String>> {
         Kind::of(&self.archive_url, &self.inbox_url, &self.bus_url)
     }

@@ -44,7 +44,7 @@ use crate::node::uptime::Uptime;
 use crate::node::{Node, Reads};
 use crate::settings::{LiveSettings, Settings};
 
-/// As how many reads of its address a token counts that never was good.
+/// How many reads of its address a token costs that never was good.
 const REFUSED_COSTS: u32 = 10;
 
 /// What a caller is checked with, and what the reads of callers are limited by.

@@ -103,9 +103,9 @@ pub(super) async fn forget(
 /// What becomes of dead notices.
 #[derive(Clone, Copy)]
 enum Change {
-    /// They are tried again.
+    /// Dead notices are tried again.
     Retry,
-    /// They are not tried any more, and forgotten.
+    /// Dead notices are not tried any more, and forgotten.
     Forget,
 }
 

@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long after its head a body must have arrived.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Told by the code that reads a request's body when the body has arrived.
+/// A signal from the code that reads a request's body: the body has arrived.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Whole(Arc<Notify>);
 

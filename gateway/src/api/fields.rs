@@ -156,7 +156,7 @@ impl<'a> Field<'a> {
         self.list(max)?.into_iter().enumerate().map(named).collect()
     }
 
-    /// As [`names`](Self::names), of a list that may also be empty.
+    /// Reads a list of names as [`names`](Self::names) does, but the list may be empty.
     pub(crate) fn names_if_any<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
         if self.elements()?.is_empty() { Ok(vec![]) } else { self.names(max) }
     }

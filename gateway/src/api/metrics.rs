@@ -107,7 +107,7 @@ impl Labels for Kind {
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteOutcome {
-    /// It is committed, or repeats an earlier one.
+    /// The write is committed, or repeats an earlier one.
     Accepted,
     /// A rule speaks against it.
     Refused,

@@ -78,7 +78,7 @@ pub(super) async fn sees(reader: Option<&UserId>, archive: &dyn Archive, item: I
     Ok(found.iter().any(Option::is_some))
 }
 
-/// As whom items are seen.
+/// The viewer for whom items are read.
 pub(super) struct Seen {
     pub(super) archive: Arc<dyn Archive>,
     pub(super) viewer: Viewer,

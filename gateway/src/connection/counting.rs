@@ -15,7 +15,8 @@ const TELLING: u16 = 1 << 14;
 const TOLD: u16 = TELLING - 1;
 
 impl Counting {
-    /// Of a device that wants to know how much is unread, if it `counts`, and was told that nothing is seen.
+    /// The state of a device that was told that nothing is seen. If it `counts`, the device wants to know how much is
+    /// unread.
     pub(super) fn new(counts: bool) -> Self {
         Self(if counts { COUNTS } else { 0 })
     }

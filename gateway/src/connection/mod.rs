@@ -80,7 +80,7 @@ use crate::protocol::{Close, Command, Format, Malformed, Message, Verb, json, pr
 /// allowance.
 const WAITING_MAX: usize = 16;
 
-/// Of so many looks at the log, one also looks at what was seen, in case nobody could tell.
+/// One of this many looks at the log also looks at what was seen, in case the message about it was lost.
 const SEEN_EVERY: u64 = 16;
 
 /// The most rounds of work per poll before other tasks get their turn.

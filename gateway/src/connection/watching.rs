@@ -37,7 +37,7 @@ pub(super) struct Watching {
     watches: Vec<Watch>,
     /// Whether there may be news.
     woken: bool,
-    /// Whose turn it is.
+    /// The place in `watches` at which the next frame begins.
     turn: usize,
 }
 
@@ -45,7 +45,7 @@ impl Watching {
     /// The device watches one item more.
     pub(super) fn add(&mut self, watch: Watch) {
         self.watches.push(watch);
-        // It may have been told something while the reply was read.
+        // News for this watch may have come while the reply was read.
         self.woken = true;
     }
 
@@ -74,7 +74,7 @@ impl Watching {
         for nth in 0..all {
             let at = (self.turn + nth) % all;
             if !self.watches[at].take(format, &mut out, SLICE_BYTES) || out.len() >= SLICE_BYTES {
-                // It goes on with this one, which may have more to tell.
+                // The next frame goes on with this watch, which may have more news.
                 (self.turn, self.woken) = (at, true);
                 break;
             }

@@ -41,13 +41,13 @@ impl Carrier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admittance {
     Accepted,
-    /// Its address has too many.
+    /// The address of the client has too many connections or upgrades.
     Address,
     /// The node is full or goes away.
     Node,
     /// A web page of another origin asked.
     Origin,
-    /// It is no request for a session.
+    /// The request is none for a session.
     Malformed,
 }
 
@@ -139,11 +139,11 @@ labels!(Woken, "outcome": Sent "sent", Coalesced "coalesced");
 /// How a device came to have to load its feed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reset {
-    /// Its subscription began at the head.
+    /// The subscription of the device began at the head.
     Subscribed,
-    /// Its subscription was refused, as it had asked for in such a case.
+    /// The subscription of the device was refused, as the device had asked for in such a case.
     Refused,
-    /// Its connection was closed with 3010.
+    /// The connection of the device was closed with 3010.
     Closed,
 }
 

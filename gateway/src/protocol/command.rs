@@ -103,7 +103,7 @@ pub enum Deliver {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum StartFrom {
     Head,
-    /// Its own, with `recover:true`; `None` if what it sent has no epoch of ours.
+    /// The device's own position, with `recover:true`; `None` if the epoch that it sent is none of Feedgate.
     Own(Option<Position>),
     /// The stored one, with `data.resume:"stored"`.
     Stored,

@@ -69,25 +69,25 @@ impl Default for PushSettings {
 /// A call of the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Names what is told; a repeated call has the id of the one before.
+    /// The id of the call; a repeated call has the id of the one before.
     pub id: String,
-    /// The JSON that is told.
+    /// The JSON body of the call.
     pub body: String,
 }
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The receiver has taken it, and names devices that its push services do not know any more.
+    /// The receiver has taken the call, and names devices that its push services do not know any more.
     Took {
         /// The users and the devices.
         gone: Vec<(UserId, DeviceId)>,
     },
     /// The receiver says that what was addressed is gone.
     Gone,
-    /// The receiver refuses what was told: to tell it again does not help.
+    /// The receiver refuses the call: to repeat it does not help.
     Refused(String),
-    /// It is not known whether the receiver has taken it, or the receiver cannot take it now.
+    /// It is not known whether the receiver has taken the call, or the receiver cannot take it now.
     Failed {
         /// The reason, for the log and for the list of dead notices.
         why: String,

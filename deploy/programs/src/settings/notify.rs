@@ -34,7 +34,7 @@ impl Default for Notify {
     fn default() -> Self {
         let [reaction, comment, reply, repost, follow, request, accept, mention] =
             [const { CompactString::const_new("") }; 8];
-        // These say who did it, and nothing that a reader would miss in a count.
+        // Notifications of these sorts say little more than who did it, so a reader misses nothing in a count.
         let grouped = ["reaction", "repost", "follow"].map(CompactString::from).to_vec();
         Self { reaction, comment, reply, repost, follow, request, accept, mention, grouped }
     }

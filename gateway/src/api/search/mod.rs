@@ -79,7 +79,7 @@ pub(super) async fn items(
     let author = match author {
         Some(author) => match user_no(&*archive, &author).await? {
             Some(author) => Some(author),
-            // Who was never named has published nothing.
+            // An author who was never named has published nothing.
             None => return Ok(permit.answer(&Items::default())),
         },
         None => None,

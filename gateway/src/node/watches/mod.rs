@@ -77,7 +77,7 @@ struct Untold {
 struct Entry {
     hub: Arc<Hub>,
     watched: Watched,
-    /// Who watches, by the number of the connection.
+    /// The connections that watch the item, by their numbers.
     watchers: FxHashMap<u64, Arc<Watcher>>,
 }
 
@@ -96,7 +96,7 @@ struct Watcher {
     dropped: AtomicBool,
 }
 
-/// That a connection watches an item, until this is dropped.
+/// Keeps a connection watching an item, until this is dropped.
 pub(crate) struct Watch {
     watches: Arc<Watches>,
     hub: Arc<Hub>,
@@ -143,7 +143,7 @@ impl Watches {
         Watch { watches: self.clone(), hub, watcher, upto }
     }
 
-    /// Something has changed by a request to this node: every node is told soon. Never blocks.
+    /// Notes that a request to this node has changed something, which every node is told soon. Never blocks.
     pub(crate) fn touched(&self, touch: Touch) {
         let mut untold = self.untold.lock();
         if untold.touches.len() < UNTOLD_MAX {
@@ -152,7 +152,7 @@ impl Watches {
         }
     }
 
-    /// These readers may see less, by a request to this node: every node is told soon. Never blocks.
+    /// Notes that a request to this node lets these readers see less, which every node is told soon. Never blocks.
     pub(crate) fn narrowed(&self, readers: impl IntoIterator<Item = UserNo>) {
         let mut untold = self.untold.lock();
         for reader in readers {
@@ -237,7 +237,7 @@ impl Watches {
         self.watchers(item).iter().for_each(|watcher| watcher.drop_out());
     }
 
-    /// Who watches the item.
+    /// The connections that watch the item.
     fn watchers(&self, item: ItemId) -> Vec<Arc<Watcher>> {
         self.all.lock().items.get(&item).map_or_else(Vec::new, |entry| entry.watchers.values().cloned().collect())
     }

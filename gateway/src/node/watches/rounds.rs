@@ -47,9 +47,9 @@ struct Found {
 /// Users between whom and the author of a comment there is something.
 #[derive(Clone)]
 struct Ties {
-    /// Those with whom there is a block.
+    /// The users with whom the author is in a block.
     blocked: Vec<UserNo>,
-    /// Those who are mutual with the author, if only these see the comment.
+    /// The users who are mutual with the author, if only these see the comment.
     mutual: Option<Vec<UserNo>>,
 }
 

@@ -110,7 +110,7 @@ impl Told {
         self.last
     }
 
-    /// These counts stand in place of earlier ones.
+    /// Keeps counts as the newest ones, in place of earlier counts.
     pub(super) fn counts(&mut self, news: News) {
         self.last += 1;
         self.counts = Some((self.last, Arc::new(news)));
@@ -156,7 +156,8 @@ impl Told {
         }
         let counts = || self.counts.iter().filter(|(number, _)| *number > upto);
         let mut due: Vec<_> = counts().chain(self.comments.iter().filter(|(number, _)| *number > upto)).collect();
-        // Who is told that comments were missed loads all comments up to there, but not the counts: these come first.
+        // A device that is told of missed comments loads all comments up to there, but not the counts: so the counts
+        // come first.
         due.sort_by_key(|(number, _)| self.missed.max(*number));
         for (number, news) in due {
             // What was missed is told by now, and is not told again.

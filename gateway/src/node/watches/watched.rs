@@ -86,7 +86,7 @@ impl Watched {
         };
     }
 
-    /// Somebody who begins to watch was told this.
+    /// A device that begins to watch was told this state.
     pub(super) fn begins(&mut self, state: &State) {
         match (&self.told, self.read_ms) {
             (Some(told), _) if told == state => {}
@@ -109,7 +109,7 @@ impl Watched {
 
     /// Begins a read, if one is due.
     pub(super) fn begin(&mut self, now: u64) -> Option<Work> {
-        // Who begins to watch has just read it; a look may wait.
+        // A device that begins to watch has just read the item, so the next look may wait.
         if self.read_ms.is_none() && !self.noted {
             self.read_ms = Some(now);
         }
