@@ -120,7 +120,7 @@ pub enum Deed<'a> {
         author: &'a UserId,
         /// The user who follows, or asks.
         actor: &'a UserId,
-        /// Whether it has only asked so far.
+        /// Whether the actor has only asked so far.
         asks: bool,
     },
     /// A user has accepted the request of another one to follow.

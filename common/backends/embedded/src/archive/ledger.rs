@@ -27,7 +27,7 @@ use crate::view::{Read, Tx};
 pub(super) struct Setup {
     /// The number of buckets into which followers are laid out.
     pub(super) buckets: u16,
-    /// What was decided about writes.
+    /// The settings of the operator by which writes are decided.
     pub(super) policy: Policy,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Ledger<'a, 'tx> {
     pub(super) withdrawn: Vec<ItemId>,
     /// What is to be indexed for search; `None` for nothing.
     pub(super) indexing: Option<Indexing>,
-    /// The marks of the text that the operation under way brings, if they were made before.
+    /// The marks of the text of the current operation, if they were computed before the transaction.
     pub(super) marks: Option<BTreeSet<Mark>>,
     before: CountersRow,
     authors: Kept<Authors>,

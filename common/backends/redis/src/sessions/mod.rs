@@ -62,7 +62,7 @@ use leases::Leases;
 use scripts::{Scripts, bucket_key, devices_key, feeds_field, reply, words};
 use sweep::Round;
 
-/// The times after which a node that does not renew its lease counts as gone, and as dead.
+/// The times after which a node that does not renew its lease is dead, and after which its sessions are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spans {
     /// A lease, from its renewal: [`LEASE`].
