@@ -128,7 +128,7 @@ pub trait Jobs: Send + Sync + 'static {
     /// process has died, others get the job within two seconds.
     async fn take(&self, lane: Lane) -> Result<Delivery>;
 
-    /// The work is done, or somebody else sees to it. When this answers `Ok`, an equal job put from then on is a job of
+    /// The work is done, or somebody else does it. When this answers `Ok`, an equal job put from then on is a job of
     /// its own. An id that is not in flight is nothing.
     async fn ack(&self, id: u64) -> Result<()>;
 

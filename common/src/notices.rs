@@ -21,7 +21,7 @@ pub struct NoticeRow {
     pub count: u32,
     /// Changes with each note; no other notice ever has it.
     pub number: u64,
-    /// How many calls in a row were in vain.
+    /// How many calls in a row had no success.
     pub tries: u32,
     /// When the notice is due, or, if the reader was told, until when the row is kept. In Unix ms.
     pub due: Millis,

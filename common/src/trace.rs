@@ -554,7 +554,7 @@ impl Notes {
     }
 }
 
-/// Whether what was noted at `since` counts no more.
+/// Whether what was noted at `since` is too old to count.
 fn is_old(since: Nanos, now: Nanos) -> bool {
     u128::from(now.saturating_sub(since)) > AGE.as_nanos()
 }

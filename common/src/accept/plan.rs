@@ -163,7 +163,7 @@ pub enum Change<'a> {
         original: ItemId,
         /// The id of the repost.
         id: ItemId,
-        /// Whether the repost was made, so that it counts (true), or deleted, so that it counts no more.
+        /// Whether the repost was made, so that it counts (true), or deleted, so that it does not count any more.
         counts: bool,
     },
     /// Keeps the audience of an item that was made right before.
@@ -316,7 +316,7 @@ impl<'r> Draft<'r, '_> {
         }
     }
 
-    /// Deletes an item by this record. A repost that lived counts no more.
+    /// Deletes an item by this record. A repost that lived does not count any more.
     pub(super) fn end(&mut self, id: ItemId, row: &ItemRow, by: Option<OutboxSeq>) {
         self.changes.push(Change::End { id, by });
         if let Some(original) = row.repost_of.filter(|_| row.living) {

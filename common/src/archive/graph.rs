@@ -1,4 +1,4 @@
-//! Who follows whom or asks to, and who has shields up against whom, as it is shown.
+//! Lists for users and backends: who follows whom, who has asked to, and who has shields up against whom.
 
 use async_trait::async_trait;
 

@@ -17,7 +17,7 @@ pub enum Known {
     Kept,
 }
 
-/// Keeps one [`Person`] for a user, or none. A user without one is a user all the same.
+/// Keeps one [`Person`] for a user, or none. A user without a person is still a user.
 #[async_trait]
 pub trait People: Send + Sync + 'static {
     /// Stores the people who [count](which_count), all in one transaction. Answers for each whether it changed what is

@@ -80,7 +80,7 @@ pub struct Notice {
     pub count: u32,
     /// A number that no other notice has, and that changes with each note. So it names what is told.
     pub number: u64,
-    /// How often it was tried in vain.
+    /// How often the notice was tried without success.
     pub tries: u32,
 }
 
@@ -94,12 +94,12 @@ pub enum Outcome {
     },
     /// There is nothing to tell any more.
     Dropped,
-    /// It is to be tried again. It counts as a try in vain.
+    /// The notice is to be tried again. This was a try without success.
     Later {
         /// When it is due again, in Unix ms.
         due: Millis,
     },
-    /// It was tried often enough.
+    /// The notice was tried often enough, and goes to the dead ones.
     Dead {
         /// Why the last try was in vain.
         why: String,

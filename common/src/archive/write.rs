@@ -264,7 +264,7 @@ pub enum Written {
         version: u32,
         /// The readers to whom it is addressed; empty if it is for the followers.
         readers: Vec<UserNo>,
-        /// Whom it mentions now, and whom it mentions no more.
+        /// The users whom the item mentions now, and those whom it does not mention any more.
         mentions: Remention,
         /// The readers who are told of a mention, or whose notification is taken back.
         told: Vec<UserNo>,

@@ -151,7 +151,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether the call was carried out. Operations of a batch may have been refused all the same.
+    /// Whether the call was carried out. Operations of a batch may still have been refused.
     pub fn is_done(&self) -> bool {
         self.status < 400
     }

@@ -108,7 +108,7 @@ impl<T: Send> Queued for Pending<T> {
             (None, Ok(_)) => return,
         };
         drop(weight);
-        // Sending fails if the caller has gone away. The operation has happened all the same.
+        // Sending fails if the caller has gone away. The operation has happened nevertheless.
         let _ = asker.send(answer);
     }
 }

@@ -292,7 +292,7 @@ async fn lines(
         .await
 }
 
-/// The traces of the lines of a walk. A line that is no trace is passed by.
+/// The traces of the lines of a walk. A line that is no trace is skipped.
 fn traces_of(lines: Vec<Line>, trace: impl Fn(&Line) -> sqlx::Result<Option<Trace>>) -> sqlx::Result<Traces> {
     let mut traces = Traces::default();
     let (ends, rows): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(|line| line.6);

@@ -182,7 +182,7 @@ impl Pool {
             return Err(error);
         }
         // There is room, or it cannot be found out in this way: this user may make no temporary tables, or the
-        // connection was lost. If the next write is refused for want of room, it says so again.
+        // connection was lost. If the next write is refused because the disk is full, `full` is set again.
         self.full.store(false, Ordering::Relaxed);
         Ok(())
     }

@@ -201,7 +201,7 @@ WHERE ($2::text IS NULL OR r.kind = $2) AND (r.at, r.reader) <= ($3, $4) AND ((r
 ORDER BY r.at DESC, r.reader DESC, r.kind DESC LIMIT $6"
 );
 
-/// Who has published an item that lives.
+/// Reads the author of an item that lives.
 const OWNER: &str = "SELECT author FROM items WHERE id = $1 AND body IS NOT NULL";
 
 const REACTED_ITEM: &str = "

@@ -31,7 +31,7 @@ ON CONFLICT (item, shard) DO UPDATE SET count = known.count + excluded.count";
 const LISTED: &str = "
 SELECT id FROM items WHERE repost_of = $1 AND id <= $2 AND body IS NOT NULL ORDER BY id DESC LIMIT $3";
 
-/// Notes that a repost counts, or counts no more.
+/// Notes that a repost counts, or does not count any more.
 pub(crate) fn note(recounted: &mut Recounted, original: ItemId, id: ItemId, counts: bool) {
     let shard = i16::try_from(id.0 % SHARDS).expect("a small number");
     *recounted.entry((original, shard)).or_default() += if counts { 1 } else { -1 };

@@ -248,7 +248,7 @@ struct Pending<'a> {
 }
 
 impl Drop for Pending<'_> {
-    /// A caller that gave up late has waited in vain; one that gave up early tells nothing.
+    /// A caller that gave up late shows that the server did not answer; a caller that gave up early shows nothing.
     fn drop(&mut self) {
         let now = Instant::now();
         if self.heard {
@@ -291,7 +291,7 @@ fn share(key: &[u8]) -> usize {
     tag.iter().fold(0, |sum: usize, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
 }
 
-/// Whether the server has answered, be it with an error.
+/// Whether the server has answered; an error of the server is an answer too.
 fn answered(error: &RedisError) -> bool {
     matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::UnexpectedReturnType)
 }

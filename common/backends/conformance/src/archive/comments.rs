@@ -179,7 +179,7 @@ pub(super) async fn s1_one_call_answers_each_comment_in_its_place(archive: Arc<d
     assert_eq!(answers.iter().map(changed).collect::<Vec<_>>(), wanted);
     assert_eq!(seen(archive, item, None).await, [(ItemId(10), false), (ItemId(12), true)]);
     assert_eq!([count(archive, item).await, count(archive, other).await], [1, 3]);
-    // A repetition of the whole call changes nothing, but for those that name nothing.
+    // A repetition of the whole call changes nothing, except by comments without an id and a key.
     let again = archive.comment(asked, NOW).await.unwrap();
     assert_eq!(again.iter().filter(|answer| changed(answer) == Ok(true)).count(), 2);
     assert_eq!([count(archive, item).await, count(archive, other).await], [1, 5]);

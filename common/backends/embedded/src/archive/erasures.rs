@@ -367,7 +367,7 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
             continue;
         }
         tx.remove::<Recipients>(&(item, user));
-        // An item that reaches nobody any more is an item all the same.
+        // An item that reaches nobody any more is still an item.
         if tx.scan::<Recipients>((Included((item, UserNo(0))), Included((item, NOBODY)))).next().transpose()?.is_none()
         {
             tx.put::<Recipients>(&(item, NOBODY), &row.author);

@@ -4,7 +4,7 @@
 //! - `RankedIn` has a row for each item in a ranking, and `DirectShown` and `Directs` have its place and its add.
 //! - An edit or a delete of an item in a ranking leaves a row in `RankingDue` until all rankings have heard of it.
 //! - Once nothing that is addressed to a reader is outstanding, all inboxes have it or are built later. So the next
-//!   ranking removes the records of those before, but for adds of what stands in it.
+//!   ranking of a feed removes the records of earlier ones, except the adds that no delete has ended.
 
 use std::ops::Bound::{Excluded, Included};
 

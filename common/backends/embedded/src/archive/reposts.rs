@@ -36,7 +36,7 @@ fn begin(tx: &mut Tx<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Counts a repost that was made (`counts`), or counts it no more.
+/// Counts a repost that was made (`counts`), or stops counting it.
 pub(super) fn count(tx: &mut Tx<'_>, original: ItemId, id: ItemId, counts: bool) -> Result<()> {
     let before = self::how_many(tx, original)?;
     if counts {

@@ -16,7 +16,7 @@ use crate::link::Script;
 /// The leases of nodes, and which nodes were seen to have one lately.
 ///
 /// Only nodes with a lease are remembered. A node that is not remembered is looked up each time, so that a node that
-/// has just begun is not taken for one that has ended.
+/// has just begun does not look like one that has ended.
 pub(super) struct Leases {
     link: Link,
     lasts: Duration,

@@ -18,7 +18,7 @@ use super::scripts::{bucket_key, nodes, reply, words};
 /// Users looked at with one renewal, about.
 const STRETCH: usize = 256;
 
-/// How long a node that is met no more is remembered beyond the time after which it is swept.
+/// How long a node that is not met any more is remembered beyond the time after which it is swept.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
 /// How far the sweep has come.

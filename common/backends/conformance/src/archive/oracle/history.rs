@@ -33,13 +33,13 @@ pub enum Step {
     FollowAll(usize, usize),
     /// A user no longer follows another.
     Unfollow(usize, usize),
-    /// The items of a user stand in the user's own feed, or no more.
+    /// The items of a user stand in the user's own feed from now on, or not any more.
     OwnPosts(usize, bool),
     /// A user puts a shield up against another, or takes it down.
     Shield(usize, usize, Shield, bool),
     /// A user gets a class.
     Classify(usize, Class),
-    /// A user is private from now on, or no more.
+    /// A user is private from now on, or not any more.
     Private(usize, bool),
     /// The first user answers a request of the second one, or is told that there is none.
     Answer(usize, usize, Answer),

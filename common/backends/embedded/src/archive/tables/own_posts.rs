@@ -10,7 +10,7 @@ table! {
 }
 
 table! {
-    /// The living items that a user has addressed to readers, in display order, but for notifications.
+    /// The living items that a user has addressed to readers, in display order, without notifications.
     Sent: b'!', Archive, (UserNo, DisplayKey) => ()
 }
 
