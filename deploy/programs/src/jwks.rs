@@ -61,7 +61,7 @@ async fn keep_fetching(verifier: &Verifier, source: &Source) {
                 verifier.publish(Some(&set));
                 (fetched, pause) = (Instant::now(), PAUSE);
                 sleep(PAUSE).await;
-                // A token may have named an unknown key before this fetch, too; then one fetch is in vain.
+                // A token may have named an unknown key before this fetch, too; then one fetch brings nothing new.
                 let _ = timeout(REFRESH - PAUSE, verifier.unknown_key()).await;
             }
             Err(error) => {

@@ -84,7 +84,8 @@ pub(crate) fn add(parts: &mut Parts, sending: Option<Sending>) {
     }
 }
 
-/// Who this process is. `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` of the environment stand in it too.
+/// The attributes that name this process. `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` of the environment stand
+/// in it too.
 fn resource(program: &'static str, settings: &Settings) -> Resource {
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let named = match std::env::var("OTEL_SERVICE_NAME") {

@@ -79,7 +79,7 @@ impl Access {
         self.addresses.allow(settings.reads_per_address, settings.reads_per_address_per_sec);
     }
 
-    /// What these credentials allow a backend; `None` if they are none of a backend.
+    /// What these credentials allow a backend; `None` if they are not those of a backend.
     fn roles_of(&self, bearer: &str) -> Option<Roles> {
         self.verifier.keys().roles_of(bearer).or_else(|| self.console.is_key(bearer).then_some(Roles::ADMIN))
     }

@@ -146,7 +146,7 @@ pub(super) fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {
     Ok(wanted)
 }
 
-/// Makes these changes. Who is only taken off a list is given no number.
+/// Makes these changes. A user who is only taken off a list is given no number.
 async fn carry_out(archive: &dyn Archive, wanted: &[Wanted]) -> Result<Vec<Result<(), Problem>>, Problem> {
     let named =
         |on| wanted.iter().filter(move |one| one.on == on).flat_map(|one| [one.user.clone(), one.member.clone()]);

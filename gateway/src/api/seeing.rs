@@ -104,7 +104,8 @@ impl Seen {
     }
 
     /// Whether any item in the outbox of this author may be seen: not if the reader does not follow, a shield is up, or
-    /// the author is private and the viewer does not follow. Who sees none of them is not told that there are any.
+    /// the author is private and the viewer does not follow. A viewer who sees none of them does not learn that there
+    /// are any.
     pub(super) async fn opens(&self, author: UserNo) -> error::Result<bool> {
         match self.viewer {
             Viewer::Backend => Ok(true),

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 /// How many connections are accepted in a row before other tasks and other sockets get their turn.
 const TURN: u32 = 16;
 
-/// How long to wait after accepting failed for want of resources.
+/// How long to wait after accepting failed because resources have run out.
 const BACKOFF: Duration = Duration::from_millis(100);
 
 /// The least time between two log lines about such failures.

@@ -86,7 +86,7 @@ codes! {
 codes! {
     /// Why the server ends a subscription. Below 2500 the SDK does not subscribe again by itself.
     pub(crate) Unsubscribed {
-        /// The item is deleted, or the user may see it no more; which of the two is not said.
+        /// The item is deleted, or the user may not see it any more; the code does not say which of the two.
         Unseen = 2001, "there is no such item for this user any more";
     }
 }

@@ -42,11 +42,11 @@ pub struct PushSettings {
     pub batch: usize,
     /// How long the receiver may take until its answer begins.
     pub timeout: Duration,
-    /// The wait after a first call in vain; it doubles with each further one.
+    /// The wait after a first call without success; it doubles with each further one.
     pub retry_first: Duration,
-    /// The longest wait after a call in vain.
+    /// The longest wait after a call without success.
     pub retry_max: Duration,
-    /// After so many calls in vain, a notice is dead.
+    /// The number of calls without success after which a notice is dead.
     pub tries: u32,
 }
 

@@ -213,7 +213,7 @@ impl Sender {
     }
 }
 
-/// What becomes of a notice after a call in vain.
+/// What becomes of a notice after a call without success.
 fn in_vain(settings: &PushSettings, notice: &Notice, why: &str, asked: Option<Duration>, now: Millis) -> Outcome {
     let failures = notice.tries + 1;
     if failures >= settings.tries {

@@ -176,7 +176,7 @@ async fn is_hidden(feeds: &Feeds, item: ItemId, id: ItemId, user: UserNo) -> Res
     Ok(!shown && archive.comment_of(item, id, Onlooker::BACKEND).await?.is_some())
 }
 
-/// Makes one change, and lets those who watch the item hear of it.
+/// Makes one change, and notifies those who watch the item.
 async fn write(
     archive: &Arc<dyn Archive>,
     writer: &Writer,
@@ -328,8 +328,8 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The item, and who asks; `None` for a backend. What a user wrote, the user may change also where it sees the item no
-/// more. A user who was never named has written nothing.
+/// The item, and who asks; `None` for a backend. A user may change its own comment also where the user does not see the
+/// item any more. A user who was never named has written nothing.
 async fn who_asks(
     archive: &dyn Archive,
     which: &ItemRef,

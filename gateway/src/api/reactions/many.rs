@@ -67,8 +67,8 @@ pub(in crate::api) async fn change(
     Ok(batch::answer(results))
 }
 
-/// Gives all reactions that are to be there, then takes back all that are not, and lets those who watch the items hear
-/// of it. Answers whether each has changed, or why it was refused.
+/// Gives all reactions that are to be there, then takes back all that are not, and notifies those who watch the items.
+/// Answers whether each has changed, or why it was refused.
 async fn carry_out(
     archive: &Arc<dyn Archive>,
     writer: &Writer,

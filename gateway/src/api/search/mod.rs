@@ -52,7 +52,7 @@ struct User {
     card: Card,
 }
 
-/// A page of users who were found. Who was named last comes first.
+/// A page of users who were found. The user who was named last comes first.
 #[derive(Default, Serialize)]
 struct Users {
     users: Vec<User>,

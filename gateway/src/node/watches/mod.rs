@@ -92,7 +92,7 @@ struct Hub {
 struct Watcher {
     user: UserNo,
     slot: Arc<Slot>,
-    /// Whether the user may see the item no more.
+    /// Whether the user has lost the right to see the item.
     dropped: AtomicBool,
 }
 
@@ -282,7 +282,7 @@ impl Entry {
 }
 
 impl Watcher {
-    /// The user may see the item no more: the connection says so to the device, and leaves.
+    /// Notes that the user may not see the item any more: the connection says so to the device, and leaves.
     fn drop_out(&self) {
         self.dropped.store(true, Ordering::Release);
         self.slot.wake(Wake::AROUND);
@@ -310,7 +310,7 @@ impl Watch {
         }
     }
 
-    /// Whether the user may see the item no more.
+    /// Whether the user has lost the right to see the item.
     pub(crate) fn is_dropped(&self) -> bool {
         self.watcher.dropped.load(Ordering::Acquire)
     }

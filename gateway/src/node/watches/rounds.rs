@@ -153,7 +153,7 @@ async fn ties(archive: &dyn Archive, authors: Vec<UserNo>, visible: Visible) -> 
 #[derive(Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 enum Data<'a> {
-    /// So many reactions, comments and reposts there are, and the item has this version.
+    /// The numbers of reactions, comments and reposts, and the version of the item.
     Counts { counts: Counts<'a>, version: u32 },
     /// The counts may have changed, and each user has its own: the device is to read the item, which has this version.
     Changed { version: u32 },
@@ -163,7 +163,7 @@ enum Data<'a> {
         #[serde(skip_serializing_if = "Cards::is_empty")]
         people: Cards,
     },
-    /// A comment stands no more.
+    /// A comment does not stand any more.
     Uncomment { id: ItemId },
 }
 
