@@ -7,12 +7,14 @@ mod server;
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Names, Notifications, Write, Writes, Written};
+use feedgate_common::archive::{Audience, Names, Notifications, Publish, Write, Writes, Written};
 use feedgate_common::around::{Reaction, Unreacted};
-use feedgate_common::notify::{Notified, Rules, Way};
+use feedgate_common::notify::{Deed, Notified, Rules, Way};
 use feedgate_common::{FeedId, ItemId, UserId, UserNo};
 use feedgate_postgres::PostgresArchive;
-use server::{execute, open, post, server, terminate};
+use server::{execute, follow, open, post, server, terminate, user};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Executor};
 
 const NOW: i64 = 1_800_000_000_000;
 
@@ -73,6 +75,40 @@ async fn likes_that_are_given_and_taken_back_at_once_do_not_deadlock() {
     while execute(&url, others).await > 0 {}
     let deadlocked = "SELECT FROM pg_stat_database WHERE datname = current_database() AND deadlocks > 0";
     assert_eq!(execute(&url, deadlocked).await, 0);
+}
+
+/// An item with the key of a notification comes while the call that takes it back waits for its locks. Its reader is not
+/// among those whom the call knew to lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_item_that_takes_the_key_of_a_notification_meanwhile_damages_nothing() {
+    let url = server().database("meanwhile");
+    let archive = Arc::new(open(&url).await);
+    let (bob, ann) = (user("bob"), user("ann"));
+    // Nobody is told of this follow, so nothing has the key.
+    archive.write(vec![follow("bob", "ann"), follow("carl", "dora")], NOW).await.unwrap();
+    let way = Some(Way { kind: "follow".into(), feed: FeedId::MAIN, grouped: false });
+    archive.notify_by(Rules { follow: way, ..Rules::default() });
+    let unfollow = Write::Unfollow { reader: bob.clone(), author: ann.clone() };
+    let numbers = archive.intern(&[ann.clone(), bob.clone()]).await.unwrap();
+
+    let options: PgConnectOptions = url.parse().unwrap();
+    let mut held = options.connect().await.unwrap();
+    let lock = format!("BEGIN; SELECT FROM authors WHERE author = {} FOR UPDATE", numbers[0].0);
+    held.execute(sqlx::AssertSqlSafe(lock)).await.unwrap();
+    let unfollowing = tokio::spawn({
+        let archive = archive.clone();
+        async move { archive.write(vec![unfollow], NOW).await }
+    });
+    let waiting = "SELECT FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while execute(&url, waiting).await == 0 {}
+    let key = Deed::Follow { author: &ann, actor: &bob, asks: false }.key();
+    let to_carl = Audience::Users(vec![user("carl")]);
+    let item = Publish { foreign_id: Some(key), audience: to_carl, ..post("dora", "an item") };
+    archive.write(vec![Write::Publish(item)], NOW).await.unwrap().remove(0).unwrap();
+    held.execute("COMMIT").await.unwrap();
+
+    unfollowing.await.unwrap().unwrap().remove(0).unwrap();
 }
 
 /// An item of ann, with the number of her.

@@ -124,9 +124,7 @@ pub(super) async fn all(
     publishers.retain(|author| batch.rows.authors.get(author).is_some_and(|row| row.lacks_own_edge));
     edges.extend(publishers.iter().map(|author| (*author, *author)));
     readers.extend(&publishers);
-    if !readers.is_empty() {
-        lock_readers(connection, batch, &readers).await?;
-    }
+    lock_readers(connection, batch, &readers).await?;
     // A user who is notified must not be behind a shield, so these edges are needed too. The author of a notification
     // is not locked, since the id of a notification is drawn at random.
     edges.extend(&concerned.pairs);
@@ -161,7 +159,7 @@ pub(super) async fn all(
         rows.ended.extend(ended.into_iter().map(|(id, by)| (id, Some(by))));
     }
     load_reach(connection, batch, concerned).await?;
-    load_sights(connection, batch, &concerned.keys).await
+    load_told(connection, batch, &concerned.keys).await
 }
 
 /// Takes the locks and fills the rows of a batch that only notifies. To be called in a transaction that has no locks
@@ -186,16 +184,7 @@ pub(super) async fn notifications(
         batch.rows.items.insert(id, Some(item));
     }
     load_reach(connection, batch, concerned).await?;
-    // Locks the readers of items that were made since the readers were looked up. Only a backend or an import makes
-    // such an item.
-    let of_sight = |id: &ItemId| concerned.sights.contains_key(id);
-    let others = batch.rows.items.iter().filter(|(id, _)| !of_sight(id)).filter_map(|(_, row)| row.as_ref());
-    let readers = others.flat_map(|row| row.door.readers());
-    let late: BTreeSet<UserNo> = readers.copied().filter(|reader| !batch.rows.readers.contains_key(reader)).collect();
-    if !late.is_empty() {
-        lock_readers(connection, batch, &late).await?;
-    }
-    load_sights(connection, batch, &concerned.keys).await
+    load_told(connection, batch, &concerned.keys).await
 }
 
 /// Loads the audiences, and who is private, of the items in `concerned.sights`: a user is only notified who sees the
@@ -257,6 +246,9 @@ async fn lock_readers(
     batch: &mut Batch<'_>,
     readers: &BTreeSet<UserNo>,
 ) -> sqlx::Result<()> {
+    if readers.is_empty() {
+        return Ok(());
+    }
     let numbers: Vec<i32> = readers.iter().copied().map(rows::user).collect();
     let read: Vec<(i32, i64, i64)> = sqlx::query_as(LOCK_READERS).bind(numbers).fetch_all(connection).await?;
     for (reader, counter, direct) in read {
@@ -293,22 +285,28 @@ async fn load_edges(
     Ok(())
 }
 
-/// Takes the living items with these keys, and the living items of lines. Loads what their readers have seen of the
-/// feeds of these items.
-async fn load_sights(
+/// Loads what was seen by the readers to whom the living items with these keys, and the items of lines, are addressed:
+/// of the feeds of these items. A backend or an import may have made such an item since the call looked up whom to lock.
+/// The readers of that item are locked here, behind the other locks.
+async fn load_told(
     connection: &mut PgConnection,
     batch: &mut Batch<'_>,
     keys: &BTreeSet<CompactString>,
 ) -> sqlx::Result<()> {
     let items = &batch.rows.items;
-    let of_keys = keys.iter().filter_map(|key| batch.rows.foreign_ids.get(key).copied()?);
-    let ids = of_keys.chain(lines::told(&batch.rows).items);
-    let living = ids.filter_map(|id| items.get(&id)?.as_ref()).filter(|row| row.living);
+    let of_lines = lines::told(&batch.rows);
+    let of_keys = keys.iter().chain(&of_lines.keys).filter_map(|key| batch.rows.foreign_ids.get(key).copied()?);
+    let ids = of_keys.chain(of_lines.items);
+    let told: Vec<&ItemRow> = ids.filter_map(|id| items.get(&id)?.as_ref()).collect();
+    let living = told.iter().filter(|row| row.living);
     let inbox = |row: &ItemRow| {
         let feed = row.feed;
         row.door.readers().iter().map(move |&reader| InboxKey { reader, feed }).collect::<Vec<_>>()
     };
-    let asked: BTreeSet<InboxKey> = living.flat_map(inbox).collect();
+    let asked: BTreeSet<InboxKey> = living.copied().flat_map(inbox).collect();
+    let is_locked = |reader: &UserNo| batch.rows.readers.contains_key(reader);
+    let late = told.iter().flat_map(|row| row.door.readers()).copied().filter(|reader| !is_locked(reader)).collect();
+    lock_readers(connection, batch, &late).await?;
     if asked.is_empty() {
         return Ok(());
     }
