@@ -62,6 +62,14 @@ fn a_subscription_begins_with_the_read_that_decides_it() {
 }
 
 #[test]
+fn a_read_is_cut_if_the_log_goes_on_after_it() {
+    let cut = |last, head| Found::Changes { first: 4, last, head }.is_cut();
+    assert!(cut(5, 9));
+    assert!(!cut(9, 9));
+    assert!(!Found::Head(HEAD_7).is_cut() && !Found::Gone(HEAD_7).is_cut());
+}
+
+#[test]
 fn i9_recovered_names_the_devices_own_position_and_the_backlog_follows_as_pushes() {
     check(
         opening(Items, Start::At(at(1, 3))),
