@@ -26,8 +26,11 @@ use tokio::time::{Instant, timeout_at};
 /// The answers to one user may hold this fraction (one sixteenth) of the node's bytes.
 const SHARES: usize = 16;
 
-/// The least bytes that a node may be given: one share then has room for the largest answer while it is put together.
-pub(crate) const NODE_MIN: usize = SHARES * 4 * 1024 * 1024;
+/// The least bytes of a share. It has room for the largest answer while that is put together.
+pub(crate) const SHARE_MIN: usize = 4 * 1024 * 1024;
+
+/// The least bytes that a node may be given.
+pub(crate) const NODE_MIN: usize = SHARES * SHARE_MIN;
 
 /// An answer by HTTP ends once its bodies hold this many bytes: a thousand bodies of the largest size would take 64
 /// MiB.
@@ -293,6 +296,6 @@ mod tests {
 
     #[test]
     fn a_share_has_room_for_the_largest_answer_while_it_is_put_together() {
-        assert!(most(1000, ANSWER_BYTES) <= NODE_MIN / SHARES);
+        assert!(most(1000, ANSWER_BYTES) <= SHARE_MIN);
     }
 }

@@ -163,6 +163,22 @@ async fn the_list_of_who_reacted_goes_on_where_it_ended() {
 }
 
 #[tokio::test]
+async fn s7_the_list_of_who_reacted_shows_each_of_them_once_with_name_and_avatar() {
+    let (server, _dir, id) = start().await;
+    for what in ["like/u1", "sad/u1", "like/u2"] {
+        server.call(&format!("PUT /v1/items/{id}/reactions/{what}"), None).await.expect(200);
+    }
+    let path = format!("/v1/items/{id}/reactions");
+    assert_eq!(server.get(&path).await.expect(200).json["people"], Value::Null, "nobody is known by name");
+    let card = json!({"name": "Una", "avatar": "https://cdn.example/una.png"});
+    server.call("PUT /v1/users/u1", Some(&card.to_string())).await.expect(204);
+    assert_eq!(server.get(&path).await.expect(200).json["people"], json!({"u1": card}));
+    let last = as_reader(&server, "bob", &format!("GET {path}?limit=1")).await.expect(200).json;
+    assert_eq!(last["people"], Value::Null, "only those of the page: {last}");
+    server.close().await;
+}
+
+#[tokio::test]
 async fn s1_a_deleted_item_takes_its_reactions_with_it() {
     let (server, _dir, id) = start().await;
     let like = format!("PUT /v1/items/{id}/reactions/like/bob");

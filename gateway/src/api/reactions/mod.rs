@@ -10,8 +10,8 @@ use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::around::{Around, Onlooker, Reacted, Reaction, ReactionKind, Unreacted, Viewer};
 use feedgate_common::doorbell::Touch;
-use feedgate_common::feed::Feeds;
-use feedgate_common::{Archive, ItemId, Millis, UserId};
+use feedgate_common::feed::{Cards, Feeds, cards_of};
+use feedgate_common::{Archive, Body, ItemId, Millis, UserId};
 use serde::Serialize;
 
 use super::access::{Caller, ReaderOrPublisher};
@@ -22,13 +22,16 @@ use super::seeing::{Seen, missing, resolve, sees, viewer};
 use super::writer::Writer;
 use crate::around::{AROUND_MAX, Counts, told_to};
 use crate::clock;
-use crate::limits::budget::{ANSWER_BYTES, most};
+use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, ITEM_MAX, SHARE_MIN, most};
 
 const LIST_DEFAULT: usize = 100;
 const LIST_MAX: usize = 1000;
 
 /// The most bytes that a line of a list takes in memory, as it was read and as JSON together.
 const LINE_MAX: usize = 1024;
+
+// A share has room for the longest list, and for the item that decides who sees it.
+const _: () = assert!((LIST_MAX + 1) * (LINE_MAX + CARD_MAX) + Body::MAX_BYTES + 2 * ITEM_MAX <= SHARE_MIN);
 
 /// The answer to a change: how often each kind was given to the item, and which kinds the user has given.
 #[derive(Serialize)]
@@ -125,6 +128,8 @@ struct List {
     reactions: Vec<Line>,
     /// The `cursor` of the next page; `None` at the end of the list.
     next: Option<String>,
+    #[serde(skip_serializing_if = "Cards::is_empty")]
+    people: Cards,
 }
 
 /// Answers `GET /v1/items/{id}/reactions` with a page of those who have reacted to the item, as the reader of the token
@@ -141,7 +146,7 @@ pub(super) async fn list(
     let before = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let (reader, viewer) = (caller.reader().is_some(), viewer(&caller, &params)?);
-    let permit = caller.permit(most(1, ANSWER_BYTES) + (limit + 1) * LINE_MAX).await?;
+    let permit = caller.permit(most(1, ANSWER_BYTES) + (limit + 1) * (LINE_MAX + CARD_MAX)).await?;
     let archive = feeds.archive();
     let seen = Seen::by(archive, viewer, reader).await?;
     let (item, onlooker) = (seen.resolve(&which).await?, feeds.onlooker(seen.viewer));
@@ -149,6 +154,8 @@ pub(super) async fn list(
     let mut lines = archive.reactions(item, onlooker, kind.as_ref(), before.as_ref(), limit + 1).await?;
     let next = (lines.len() > limit).then(|| cursor::text(&lines[limit - 1].place));
     lines.truncate(limit);
+    let users = lines.iter().map(|Reacted { user, place }| (place.user, user)).collect();
+    let people = cards_of(&**archive, users).await?;
     let line = |Reacted { user, place }| Line { user, kind: place.kind, since: place.at };
-    Ok(permit.answer(&List { reactions: lines.into_iter().map(line).collect(), next }))
+    Ok(permit.answer(&List { reactions: lines.into_iter().map(line).collect(), next, people }))
 }
