@@ -163,8 +163,8 @@ impl CommentWrite {
         }
     }
 
-    /// The ids of comments whose rows a decision needs, where such comments exist. A delete also needs the row of the
-    /// comment that the deleted one answers.
+    /// The ids of comments whose rows a decision needs, where such comments exist. It also needs the row of the comment
+    /// that each of these answers, and further up as long as such a row does not [stand](CommentRow::stands).
     pub fn comments(&self) -> impl Iterator<Item = ItemId> {
         let named = match self {
             Self::Make(new) => [Some(new.item), new.id, new.reply_to],
@@ -462,14 +462,18 @@ impl CommentRows {
     }
 
     /// Counts one more, or one less, of the standing comments that answer the comment `id`. A placeholder stays when
-    /// its last reply goes: a comment never leaves the list because another one was deleted.
+    /// its last reply goes: a comment never leaves the list because another one was deleted. An imported placeholder
+    /// stands from its first reply on, and then counts for the comment that it answers.
     fn answered(&mut self, id: Option<ItemId>, more: i64) {
         let Some((id, row)) = id.and_then(|id| Some((id, self.comments.get_mut(&id)?))) else { return };
-        let stays = row.body.is_none() && row.replies == 1 && more < 0;
-        if !stays {
-            row.replies = row.replies.saturating_add_signed(more);
-            self.changed.insert(id);
+        let (stood, stays) = (row.stands(), row.body.is_none() && row.replies == 1 && more < 0);
+        if stays {
+            return;
         }
+        row.replies = row.replies.saturating_add_signed(more);
+        let above = row.reply_to.filter(|_| !stood && row.stands());
+        self.changed.insert(id);
+        self.answered(above, more);
     }
 
     fn put_talk(&mut self, item: ItemId, talk: Talk) {
@@ -652,6 +656,12 @@ mod tests {
         let answer = NewComment { reply_to: Some(ItemId(11)), ..past(6, 12, false) };
         assert_eq!(make(&mut rows, answer, 0).unwrap().version, 3);
         assert!(rows.comments[&ItemId(11)].stands(), "its reply came behind it");
+        let below = |at, id, to, deleted| NewComment { reply_to: Some(ItemId(to)), ..past(at, id, deleted) };
+        for (id, to, deleted) in [(13, 12, true), (14, 13, true), (15, 14, false), (16, 14, false)] {
+            make(&mut rows, below(7, id, to, deleted), 0).unwrap();
+        }
+        let replies = [12, 13, 14].map(|id| rows.comments[&ItemId(id)].replies);
+        assert_eq!(replies, [1, 1, 2], "a placeholder is an answer once it stands");
         assert_eq!(rows.talks[&ITEM].last, Some(CommentPlace { at: 100, id: ItemId(50) }));
         let changed = NewComment { body: body("edited since"), ..past(5, 12, false) };
         assert!(!make(&mut rows, changed, 0).unwrap().changed);

@@ -267,6 +267,7 @@ async fn comments(stores: &dyn Stores) {
     comments::s3_with_its_item_every_comment_is_gone_from_sight_at_once(open("comment-ends").await).await;
     comments::s1_the_count_of_comments_is_exact_after_any_race(open("comment-race").await).await;
     comments::s3_an_imported_comment_takes_its_own_place(open("comment-import").await).await;
+    comments::s3_an_imported_placeholder_is_an_answer_to_the_comment_above_it(open("placeholder-import").await).await;
     comments::s1_comments_outlive_a_restart(&open).await;
 }
 

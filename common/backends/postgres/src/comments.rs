@@ -44,14 +44,21 @@ macro_rules! columns {
     };
 }
 
-/// The comments of these ids, those that they answer, and those that these keys have made.
+/// The comments of these ids, those that they answer, and further up as long as such a comment does not stand; and the
+/// comments that these keys have made.
 const LOOK: &str = concat!(
-    "SELECT ",
+    "WITH RECURSIVE upwards AS (
+    SELECT ",
     columns!(),
-    " FROM comments c WHERE c.id = ANY($1)
-UNION ALL SELECT ",
+    ", true AS named FROM comments c WHERE c.id = ANY($1)
+UNION
+    SELECT ",
     columns!(),
-    " FROM comments r JOIN comments c ON c.id = r.reply_to WHERE r.id = ANY($1) AND c.id <> ALL($1)
+    ", false FROM upwards u JOIN comments c ON c.id = u.reply_to WHERE u.named OR (u.body IS NULL AND u.replies = 0)
+)
+SELECT ",
+    columns!(),
+    " FROM upwards c
 UNION ALL SELECT ",
     columns!(),
     " FROM unnest($2::bigint[], $3::integer[], $4::text[]) AS k(item, author, key)

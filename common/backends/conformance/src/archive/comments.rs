@@ -406,6 +406,24 @@ pub(super) async fn s3_an_imported_comment_takes_its_own_place(archive: Arc<dyn 
     assert_eq!((seen(archive, item, None).await, count(archive, item).await), (all.to_vec(), 3));
 }
 
+/// Each comment of the file comes in a call of its own, so the rows of those above it are loaded.
+pub(super) async fn s3_an_imported_placeholder_is_an_answer_to_the_comment_above_it(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let (item, _) = accept(archive, post("ann", "import"), NOW).await;
+    let [_, bob, _] = users(archive).await;
+    let past = |id, to: Option<u64>, deleted| {
+        let past = PastComment { at: 5, version: 2, deleted };
+        let new = NewComment { id: Some(ItemId(id)), past: Some(past), ..comment(item, bob, "then") };
+        NewComment { reply_to: to.map(ItemId), ..new }
+    };
+    for (id, to, deleted) in [(20, None, false), (21, Some(20), true), (22, Some(21), true), (23, Some(22), false)] {
+        make(archive, past(id, to, deleted)).await.unwrap();
+    }
+    change(archive, CommentWrite::Delete { item, id: ItemId(20), by: None }).await.unwrap();
+    let all = [(ItemId(20), false), (ItemId(21), false), (ItemId(22), false), (ItemId(23), true)];
+    assert_eq!(seen(archive, item, None).await, all, "the first is a placeholder too: a comment answers it");
+}
+
 pub(super) async fn s1_comments_outlive_a_restart(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {
     let archive = open("commented").await;
     let (item, _) = accept(&*archive, post("ann", "kept"), NOW).await;

@@ -184,11 +184,12 @@ pub(super) fn apply(tx: &mut Tx<'_>, write: &CommentWrite, now: Millis) -> Resul
     }
     for id in named {
         let Some(row) = comment(tx, id)? else { continue };
-        // What it answers is counted as having a reply less when it is deleted.
-        if let Some(answered) = row.reply_to
-            && let Some(answered_row) = comment(tx, answered)?
-        {
-            rows.comments.entry(answered).or_insert(answered_row);
+        // A comment that begins or ceases to stand changes the count of the one that it answers.
+        let mut answered = row.reply_to;
+        while let Some(above) = answered {
+            let Some(row) = comment(tx, above)? else { break };
+            answered = if row.stands() { None } else { row.reply_to };
+            rows.comments.entry(above).or_insert(row);
         }
         rows.comments.insert(id, row);
     }
