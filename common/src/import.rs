@@ -107,7 +107,7 @@ pub struct PastMember {
     pub kind: CompactString,
     /// The user who did it.
     pub actor: UserId,
-    /// The place of the deed in the line.
+    /// The place of the deed in the line, if no member has this place or a later one; else it comes behind the last.
     pub seq: u64,
     /// The key of the deed.
     pub key: CompactString,

@@ -228,7 +228,8 @@ pub(super) fn line<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a LineWrite, fingerp
     Ok(Written::Line { reader })
 }
 
-/// Decides what becomes of an [`Import::Member`](crate::import::Import::Member).
+/// Decides what becomes of an [`Import::Member`](crate::import::Import::Member). A file names the members of a line in
+/// their order, so a place that is taken by then is of a deed that has joined since: the member comes behind it.
 pub(super) fn import(draft: &mut Draft<'_, '_>, wanted: &PastMember) -> Decision<Written> {
     let PastMember { line: id, item, group, kind, seq, key, told, .. } = wanted;
     let (reader, actor) = draft.rows.pair((&wanted.reader, &wanted.actor))?;
@@ -248,8 +249,9 @@ pub(super) fn import(draft: &mut Draft<'_, '_>, wanted: &PastMember) -> Decision
     if before.reader != reader || before.group != *group || before.item != *item {
         return Err(Refused::IdTaken(*id).into());
     }
-    let line = Line { count: before.count + 1, next: before.next.max(seq.saturating_add(1)), ..before };
-    let member = Member { seq: *seq, key: key.clone(), actor, told: told.clone() };
+    let seq = before.next.max(*seq);
+    let line = Line { count: before.count + 1, next: seq.saturating_add(1), ..before };
+    let member = Member { seq, key: key.clone(), actor, told: told.clone() };
     draft.changes.push(Change::Line { id: *id, line, begins, joined: Cow::Owned(vec![member]), left: &[] });
     Ok(Written::Line { reader })
 }

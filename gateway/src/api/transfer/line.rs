@@ -112,6 +112,9 @@ const ITEM: &[&str] = &[
 const COMMENT: &[&str] =
     &["type", "id", "item", "author", "body", "mentions", "created_at", "reply_to", "version", "deleted"];
 
+/// The greatest place in a line that an import takes. It leaves room for the deeds that join later.
+const PLACE_MAX: u64 = 1 << 48;
+
 /// The fields of a member of a line of notifications.
 const MEMBER: &[&str] = &["type", "line", "seq", "item", "reader", "group", "kind", "actor", "key", "body"];
 
@@ -276,10 +279,10 @@ fn member(fields: &Fields<'_>) -> Result<PastMember, Problem> {
     let text =
         |name, max, unit| publish::printable(Some(fields.required(name)?), max, unit).map(Option::unwrap_or_default);
     let (key, seq) = (fields.required("key")?, fields.required("seq")?);
-    let place = u64::try_from(seq.integer()?).ok().filter(|place| *place > 0);
+    let place = u64::try_from(seq.integer()?).ok().filter(|place| (1..=PLACE_MAX).contains(place));
     let member = PastMember {
         line: fields.required("line")?.name()?,
-        seq: place.ok_or_else(|| seq.refuse("must be a place in the line, 1 or greater"))?,
+        seq: place.ok_or_else(|| seq.refuse(format!("must be a place in the line, 1 to {PLACE_MAX}")))?,
         item: fields.required("item")?.name()?,
         reader: fields.required("reader")?.name()?,
         group: text("group", FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,

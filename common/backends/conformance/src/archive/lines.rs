@@ -306,13 +306,19 @@ pub(super) async fn s6_members_are_taken_over_from_another_store(from: Arc<dyn A
         let (line, item, seq, told) = (*id, *item, *seq, told.clone());
         PastMember { line, item, reader, group: group.clone(), kind: kind.clone(), actor, seq, key: key.clone(), told }
     };
-    let all: Vec<PastMember> = members.iter().zip(["bob", "cid"]).map(|(member, actor)| past(member, actor)).collect();
+    let mut all: Vec<PastMember> =
+        members.iter().zip(["bob", "cid"]).map(|(member, actor)| past(member, actor)).collect();
+    // As if cid's place had been taken by a deed that has joined since.
+    all[1].seq = all[0].seq;
     for fresh in [true, false] {
         for member in &all {
             let done = write(&*to, Write::Import(Import::Member(Box::new(member.clone())))).await.unwrap();
             assert_eq!(done.is_fresh(), fresh, "a line of a file twice is one member");
         }
     }
+    let members = to.line_members(None, 99).await.unwrap();
+    let places: Vec<u64> = members.iter().map(|(_, _, member)| member.seq).collect();
+    assert_eq!(places, [1, 2], "a member whose place is taken comes behind it");
     let lost = PastMember { item: ItemId(12345), key: "feedgate:other".into(), ..all[0].clone() };
     assert!(write(&*to, Write::Import(Import::Member(Box::new(lost)))).await.is_err(), "its item is missing");
     let numbers = to.intern(&["ann", "cid", "dan"].map(user)).await.unwrap();
