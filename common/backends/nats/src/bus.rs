@@ -294,15 +294,7 @@ fn credentials(servers: &[ServerAddr]) -> ConnectOptions {
 
 /// A part of a URL, without its `%` escapes.
 fn unescaped(text: &str) -> String {
-    let mut bytes = vec![];
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let escaped = after.first_chunk::<2>().filter(|_| first == b'%');
-        let byte = escaped.and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Whether a server of this version is new enough; a version in another form is not.
@@ -339,7 +331,7 @@ mod tests {
     fn escapes_of_a_url_are_undone() {
         assert_eq!(unescaped("p%40ss%2Fw%C3%B6rd"), "p@ss/wörd");
         assert_eq!(unescaped("100%"), "100%");
-        assert_eq!(unescaped("%zz%4"), "%zz%4");
+        assert_eq!(unescaped("%zz%4%+5"), "%zz%4%+5");
     }
 
     #[tokio::test]
