@@ -59,7 +59,14 @@ pub(crate) fn begin(what: &str, format: LogFormat) -> anyhow::Result<Filter> {
 
 /// The filter that the setting `log` means. Fails if it is none.
 pub(crate) fn filter(what: &str) -> anyhow::Result<EnvFilter> {
+    let what = trimmed(what);
     EnvFilter::try_new(format!("{QUIET},{what}")).context("log")
+}
+
+/// The filter without spaces around its parts. `EnvFilter` takes a space before a part for a byte of its target, so the
+/// part lets nothing through; and it panics if that byte is half a character.
+pub(crate) fn trimmed(what: &str) -> String {
+    what.split(',').map(str::trim).collect::<Vec<_>>().join(",")
 }
 
 /// Writes each event as a line of JSON to what the function gives.
@@ -182,6 +189,14 @@ mod tests {
         let text = String::from_utf8(std::mem::take(&mut *memory.0.lock().unwrap())).unwrap();
         assert!(text.is_empty() || text.ends_with('\n'), "{text}");
         text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+
+    #[test]
+    fn a_filter_may_have_spaces_around_its_parts() {
+        let shown = |what: &str| filter(what).unwrap().to_string();
+        assert_eq!(shown(" info , feedgate_gateway=debug "), shown("info,feedgate_gateway=debug"));
+        assert_eq!(shown(" ü=debug"), shown("ü=debug"));
+        assert!(filter("info, feedgate_gateway=loud").is_err());
     }
 
     #[test]

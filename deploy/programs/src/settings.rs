@@ -32,7 +32,7 @@ pub(crate) use tls::{AdminTls, PortFiles, StoresTls, Tls};
 pub(crate) use traces::Traces;
 
 use crate::kind::{EMBEDDED, Kind};
-use crate::log::LogFormat;
+use crate::log::{self, LogFormat};
 use crate::url::StoreUrl;
 use backfill::Backfill;
 use comments::Comments;
@@ -266,7 +266,7 @@ impl Settings {
             let node = &self.node;
             problems.push(format!("node must be at most {NODE_MAX} of A-Za-z0-9_-, it is {node:?}"));
         }
-        if let Err(error) = EnvFilter::try_new(&self.log) {
+        if let Err(error) = EnvFilter::try_new(log::trimmed(&self.log)) {
             problems.push(format!("log must be a filter such as \"info\" or \"info,feedgate_gateway=debug\": {error}"));
         }
         problems.extend(self.problems_of_feeds());
