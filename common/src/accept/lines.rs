@@ -258,8 +258,10 @@ pub(super) fn import(draft: &mut Draft<'_, '_>, wanted: &PastMember) -> Decision
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{Door, EdgeRow};
+    use super::super::rows::{Door, EdgeRow, ReaderRow};
+    use super::super::{Ask, Policy, announcements, decide};
     use super::*;
+    use crate::announce::{Act, Announcement};
     use crate::archive::{Audience, Publish};
     use crate::graph::Shields;
     use crate::notify::lines::LineRow;
@@ -354,6 +356,66 @@ mod tests {
         let muted = EdgeRow { shields: Shields::MUTED, ..EdgeRow::default() };
         rows.edges.insert((ANN, UserNo(3)), Some(muted));
         assert_eq!(gathered(&rows, &[joins(UserNo(3))]), (vec![], 0));
+    }
+
+    /// What other programs are told of a write at 80, with the rows of [`rows`].
+    fn announced(write: Write) -> Vec<Announcement> {
+        let rows = Rows { readers: [(ANN, ReaderRow::default())].into(), ..rows(None) };
+        let ask = Ask::new(write, 80);
+        let plan = decide(&rows, &ask, Policy::default()).unwrap();
+        announcements(&ask, &plan)
+    }
+
+    fn announcement(act: Act, user: UserNo, item: ItemId, version: Option<u32>) -> Announcement {
+        Announcement { act, user, other: None, item: Some(item), version, at: 80, detail: None }
+    }
+
+    #[test]
+    fn s6_other_programs_are_told_what_becomes_of_the_items_of_a_line() {
+        let line = |then| {
+            let line = rows(None).lines[&LINE].clone().unwrap().line;
+            Write::Line(Box::new(LineWrite { id: Some(LINE), line, joined: vec![], left: vec![], then }))
+        };
+        assert_eq!(announced(line(Then::Nothing)), []);
+        assert_eq!(announced(line(Then::Gone)), [announcement(Act::Delete, BOB, LINE, None)]);
+        let edited = line(Then::Edited(told(UserNo(3))));
+        assert_eq!(announced(edited), [announcement(Act::Edit, BOB, LINE, Some(2))]);
+        let Write::Notify(other) = joins(UserNo(3)) else { panic!("a deed notifies") };
+        let publish = Publish { id: Some(ItemId(51)), ..other.publish };
+        let made = announcement(Act::Publish, UserNo(3), ItemId(51), Some(1));
+        let made = Announcement { detail: Some(key(UserNo(3))), ..made };
+        let replaced = line(Then::Replaced(UserNo(3), Box::new(publish)));
+        assert_eq!(announced(replaced), [announcement(Act::Delete, BOB, LINE, None), made]);
+    }
+
+    #[test]
+    fn s5_other_programs_are_told_of_a_notification_and_that_it_is_taken_back() {
+        let Write::Notify(mut told) = joins(UserNo(3)) else { panic!("a deed notifies") };
+        (told.group, told.publish.id) = (None, Some(ItemId(51)));
+        let made = announcement(Act::Publish, UserNo(3), ItemId(51), Some(1));
+        assert_eq!(announced(Write::Notify(told)), [Announcement { detail: Some(key(UserNo(3))), ..made }]);
+        assert_eq!(announced(leaves(BOB, false)), [announcement(Act::Delete, BOB, LINE, None)]);
+    }
+
+    /// Deeds leave and join in one change, so the newest members are those that join, then those that stay.
+    #[test]
+    fn s6_rows_follow_a_line_as_the_store_does() {
+        let member = |actor, seq| Member { seq, key: key(actor), actor, told: told(actor) };
+        let group = (ANN, CompactString::from("g"));
+        let after = |id: ItemId, count, left: &[CompactString]| {
+            let mut rows = rows(None);
+            let line = Line { count, ..rows.lines[&LINE].clone().unwrap().line };
+            let joined = Cow::Owned(if count > 0 { vec![member(UserNo(3), 2)] } else { vec![] });
+            rows.apply_one(&Change::Line { id, line, begins: false, joined, left });
+            let newest = rows.lines[&id].clone().map(|row| row.newest);
+            (newest, rows.groups[&group])
+        };
+        let (three, bob) = (member(UserNo(3), 2), member(BOB, 1));
+        assert_eq!(after(LINE, 2, &[]), (Some(vec![three.clone(), bob]), Some(LINE)));
+        assert_eq!(after(LINE, 1, &[key(BOB)]), (Some(vec![three.clone()]), Some(LINE)));
+        assert_eq!(after(LINE, 0, &[key(BOB)]), (None, None), "a line without members is gone, and nothing joins it");
+        assert_eq!(after(ItemId(40), 1, &[]), (Some(vec![three]), Some(LINE)), "an older line");
+        assert_eq!(after(ItemId(40), 0, &[]), (None, Some(LINE)));
     }
 
     #[test]

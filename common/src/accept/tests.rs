@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::archive::{Answer, Audience, Publish};
+use crate::audience::{Narrowed, Narrowing};
 use crate::graph::Shield;
+use crate::import::PastMember;
 use crate::{Body, FeedId, ItemId, Millis, Op, UserId, UserNo};
 
 const NOW: Millis = 1_800_000_000_000;
@@ -195,6 +197,116 @@ fn s10_nobody_follows_themself_by_a_write_or_because_everyone_does() {
 }
 
 #[test]
+fn an_add_goes_aside_unless_it_is_newer_than_the_last_in_step_and_its_rank_is_a_time() {
+    let ahead = NOW + 5 * 60 * 1000;
+    let key = |rank, item| crate::DisplayKey { rank, item: ItemId(item) };
+    let goes = |last, key| publish::goes_aside(&AuthorRow { last_in_step: last, ..AuthorRow::default() }, key, NOW);
+    assert_eq!([key(ahead, 1), key(ahead + 1, 1)].map(|key| goes(None, key)), [false, true], "a clock may be ahead");
+    let last = key(NOW, 5);
+    let keys = [key(NOW, 4), last, key(NOW, 6), key(NOW + 1, 1), key(ahead + 1, 1)];
+    assert_eq!(keys.map(|key| goes(Some(last), key)), [true, true, false, false, true]);
+}
+
+#[test]
+fn rows_are_after_a_write_as_the_store_is() {
+    let mut home = Home::default();
+    let ann = |home: &Home| home.kept.authors[&home.kept.users[&user("ann")].unwrap()];
+    let newest = home.publish(Publish { published_at: Some(NOW), ..post("new") });
+    assert_eq!(ann(&home).last_in_step.map(|key| key.item), Some(newest));
+    assert!(!ann(&home).has_aside);
+    home.publish(Publish { published_at: Some(NOW - 1), ..post("old") });
+    assert_eq!((ann(&home).last_in_step.map(|key| key.item), ann(&home).has_aside), (Some(newest), true));
+    for numbered in 1..=3 {
+        home.publish(Publish { audience: Audience::Users(vec![user("bob")]), ..post("psst") });
+        let bob = home.kept.users[&user("bob")].unwrap();
+        assert_eq!(home.kept.readers[&bob].direct, numbered);
+    }
+}
+
+#[test]
+fn a_write_takes_the_memory_of_its_body_and_of_each_user_whom_it_names() {
+    let bytes = |write| Ask::new(write, NOW).bytes() - size_of::<Ask>();
+    let two = || vec![user("bob"), user("sue")];
+    let narrowed = Narrowed { readers: Ok(two()), ..Narrowed::by(Narrowing::default()) };
+    assert_eq!(bytes(Write::Publish(post("x"))), 3);
+    for audience in [Audience::Users(two()), Audience::Narrowed(narrowed)] {
+        assert_eq!(bytes(Write::Publish(Publish { audience, mentions: two(), ..post("x") })), 3 + 4 * (3 + 64));
+    }
+    let publish = Publish { mentions: two(), ..post("x") };
+    assert_eq!(bytes(Write::Import(Import::Item { publish, version: 1, deleted: false })), 3 + 2 * (3 + 64));
+    let body = Body::parse("1234".into()).ok();
+    let edit = Write::Edit { item: ItemId(1), body, rank: None, mentions: Some(two()), if_version: None };
+    assert_eq!(bytes(edit), 4 + 2 * (3 + 64));
+    assert_eq!(bytes(follow()), 0);
+}
+
+#[test]
+fn an_item_that_moves_mentions_whom_its_new_body_mentions() {
+    let mut home = Home::default();
+    let item = home.publish(Publish { mentions: vec![user("eve")], rank: Some(7), ..post("@eve") });
+    let mentions = |home: &Home| home.kept.items[&item].clone().unwrap().mentions;
+    let body = || Body::parse("2".into()).ok();
+    let edit = |body, rank, mentions| Write::Edit { item, body, rank: Some(rank), mentions, if_version: None };
+    home.write(edit(None, 8, None)).unwrap();
+    assert_eq!(mentions(&home), [user("eve")]);
+    home.write(edit(body(), 9, Some(vec![user("bob")]))).unwrap();
+    assert_eq!(mentions(&home), [user("bob")]);
+}
+
+/// A home in which ann has sent bob an item, and the member of a line of bob's whose item it is.
+fn line() -> (Home, PastMember) {
+    let mut home = Home::default();
+    let item = home.publish(Publish { audience: Audience::Users(vec![user("bob")]), ..post("a line") });
+    home.write(Write::Follow { reader: user("bob"), author: user("eve") }).unwrap();
+    let (reader, actor, told) = (user("bob"), user("ann"), Body::parse("{}".into()).unwrap());
+    let (group, kind, key) = ("g".into(), "like".into(), "k".into());
+    (home, PastMember { line: ItemId(50), item, reader, group, kind, actor, seq: 1, key, told })
+}
+
+fn import(home: &mut Home, member: PastMember) -> Refusal {
+    home.write(Write::Import(Import::Member(Box::new(member))))
+}
+
+#[test]
+fn s6_a_member_is_imported_only_into_a_line_that_tells_its_reader() {
+    let (mut home, member) = line();
+    let of = |reader| PastMember { reader: user(reader), ..member.clone() };
+    assert_eq!(import(&mut home, of("eve")), Err(Refused::NoSuchItem(member.item)), "the item is bob's");
+    import(&mut home, member.clone()).unwrap();
+    let other = home.publish(Publish { audience: Audience::Users(vec![user("bob"), user("eve")]), ..post("both") });
+    assert_eq!(
+        import(&mut home, PastMember { item: other, key: "l".into(), ..member.clone() }),
+        Err(Refused::NoSuchItem(other)),
+        "and not bob's alone"
+    );
+    let another = home.publish(Publish { audience: Audience::Users(vec![user("bob")]), ..post("another") });
+    let taken = Err(Refused::IdTaken(member.line));
+    for wrong in [
+        PastMember { item: another, key: "l".into(), ..member.clone() },
+        PastMember { group: "h".into(), key: "l".into(), ..member.clone() },
+    ] {
+        assert_eq!(import(&mut home, wrong), taken);
+    }
+    let eves = home.publish(Publish { audience: Audience::Users(vec![user("eve")]), ..post("hers") });
+    let hers = PastMember { item: eves, key: "l".into(), ..of("eve") };
+    assert_eq!(import(&mut home, hers), taken);
+    home.write(Write::Delete { item: another, if_version: None }).unwrap();
+    let gone = PastMember { line: ItemId(60), item: another, key: "l".into(), ..member.clone() };
+    assert_eq!(import(&mut home, gone), Err(Refused::NoSuchItem(another)));
+}
+
+#[test]
+fn s6_deeds_join_the_newest_of_the_lines_that_were_imported() {
+    let (mut home, member) = line();
+    let group = (home.kept.users[&user("bob")].unwrap(), member.group.clone());
+    for (line, key, newest) in [(50, "a", 50), (40, "b", 50), (60, "c", 60), (50, "d", 60)] {
+        let member = PastMember { line: ItemId(line), key: key.into(), ..member.clone() };
+        import(&mut home, member).unwrap();
+        assert_eq!(home.kept.groups[&group], Some(ItemId(newest)), "after {key}");
+    }
+}
+
+#[test]
 fn i11_an_edit_and_a_delete_go_to_the_feed_of_their_add() {
     let mut home = Home::default();
     let likes = FeedId(3);
@@ -324,6 +436,14 @@ fn s12_who_follows_by_name_whom_everyone_follows_sees_the_whole_past() {
     home.write(follow()).unwrap();
     let edge = home.edge();
     assert_eq!((edge.generation, edge.from, edge.past()), (1, 2, 0), "a change, so that a step brings it");
+}
+
+#[test]
+fn s12_of_an_author_without_a_past_no_past_is_kept() {
+    let mut home = Home::default();
+    home.policy.whole_past = true;
+    home.write(follow()).unwrap();
+    assert_eq!((home.edge().from, home.edge().past), (0, None));
 }
 
 fn private(on: bool) -> Write {
