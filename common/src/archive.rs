@@ -30,7 +30,7 @@
 //! ```
 //!
 //! Each part is a trait of its own, so that a function takes only what it uses. An implementation ("home") has all the
-//! parts, and is an [`Archive`] by that.
+//! parts, and so is an [`Archive`].
 //!
 //! Every method fails with a [`StoreError`](crate::StoreError) if the store does not answer. Any future may be dropped.
 //! Of a dropped [`Writes::write`] either all has happened or nothing; any other method may then be called again.
@@ -101,7 +101,8 @@ pub use write::{Answer, Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write,
 /// Declares [`Archive`] as all of these parts together.
 macro_rules! archive {
     ($($part:ident),+) => {
-        /// The store of the truth: items, outboxes, follow edges and events. Whatever has all the parts is one.
+        /// The store of the truth: items, outboxes, follow edges and events. Every type that has all the parts is an
+        /// Archive.
         pub trait Archive: $($part +)+ {}
 
         impl<T> Archive for T where T: $($part +)+ {}

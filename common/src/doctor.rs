@@ -12,9 +12,9 @@ pub struct Check {
     pub name: &'static str,
     /// How many rows or files were looked at.
     pub looked_at: u64,
-    /// How many of them are wrong.
+    /// How many of the rows or files are wrong.
     pub wrong: u64,
-    /// The first of these, each in words; at most [`SHOWN`].
+    /// What is wrong with the first wrong ones, in words; at most [`SHOWN`] findings.
     pub findings: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct Report {
     pub checks: Vec<Check>,
     /// How many events are outstanding: work that the workers go on with. That is no fault.
     pub outstanding: u64,
-    /// Since when the oldest of them is, in Unix ms; `None` if there is none, or if it was reopened.
+    /// Since when the oldest event is outstanding, in Unix ms; `None` if there is no event, or if it was reopened.
     pub oldest: Option<Millis>,
 }
 

@@ -5,7 +5,7 @@
 //!                     └─ a rule that does not hold: the item is hidden         └─ not there yet: it waits
 //! ```
 //!
-//! Every finding is a sentence for people. The first one that does not hold decides, and no other follows it.
+//! Every finding is a sentence for people. The first finding that does not hold decides, and is the last one given.
 
 use serde::Serialize;
 
@@ -33,23 +33,23 @@ pub enum Verdict {
 pub enum Rule {
     /// Does the item live?
     Item,
-    /// Is it addressed to the reader, or is the reader in its audience? Of an item for all followers it is not asked.
+    /// Is the item addressed to the reader, or is the reader in its audience? Not asked of an item for all followers.
     Audience,
     /// Does the reader follow the author?
     Edge,
     /// Is there a mute, a hide or a block between the two?
     Shield,
-    /// Was it published before the follow, and is it one of the newest that a follow brings?
+    /// If the item was published before the follow, is it one of the newest items that a follow brings?
     Past,
-    /// Is it young enough for its feed?
+    /// Is the item young enough for its feed?
     Age,
-    /// By which door does it come, and has the door passed it?
+    /// By which door does the item come, and has the door passed the item?
     Door,
     /// How far has the inbox taken in what its reader pulls, or what is addressed to its reader?
     Watermark,
-    /// Does the log still hold it, or is it at or below the floor, where the Archive answers?
+    /// Does the log still hold the item, or is the item at or below the floor, where the Archive answers?
     Floor,
-    /// Does a ranking of the reader, in which it stands, show it to the reader?
+    /// Does a ranking of the reader, in which the item stands, show the item to the reader?
     Ranking,
 }
 
@@ -58,7 +58,7 @@ pub enum Rule {
 pub struct Finding {
     /// The rule that was asked.
     pub rule: Rule,
-    /// Whether the item passes it.
+    /// Whether the item passes the rule.
     pub holds: bool,
     /// The reason, in a sentence.
     pub detail: String,
@@ -103,7 +103,7 @@ pub struct Evidence<'a> {
     pub held: Option<Held>,
     /// What is known of the author.
     pub author: Author,
-    /// How many items from before it a follow brings.
+    /// How many items from before a follow the follow brings.
     pub backfill: usize,
     /// The name of the feed to which the item goes.
     pub feed: &'a str,

@@ -23,7 +23,7 @@ pub fn cursors(bytes: &[u8]) {
     }
 }
 
-/// What is short and stands in texts: epochs, ids and names.
+/// Short values that are written as text: epochs, ids and names.
 pub fn names(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match text.parse::<Epoch>() {

@@ -12,7 +12,7 @@ use crate::{Body, DisplayKey, ItemId, Millis, OutboxSeq, UserId, UserNo};
 pub struct Item {
     /// The id: one that Feedgate gave, ordered by time, or the backend's own.
     pub id: ItemId,
-    /// The user who published it.
+    /// The user who published the item.
     pub author: UserId,
     /// The number of the author inside Feedgate.
     #[serde(skip)]
@@ -23,10 +23,11 @@ pub struct Item {
     /// The backend's own key of the item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_id: Option<CompactString>,
-    /// The item that it reposts, as it was published: its [`Original`](crate::around::Original) may be gone since.
+    /// The item that this item reposts, as it was published. The [`Original`](crate::around::Original) may be deleted
+    /// since.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub repost_of: Option<ItemId>,
-    /// The users whom it [mentions](crate::mentions), each once.
+    /// The users whom the item [mentions](crate::mentions), each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mentions: Vec<UserId>,
     /// The content of the item.
@@ -35,21 +36,21 @@ pub struct Item {
     pub published_at: Millis,
     /// The rank, which decides the item's place on a page.
     pub rank: i64,
-    /// Whether it is addressed to named readers, and not to the followers.
+    /// Whether the item is addressed to named readers, and not to the followers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
-    /// Whether it is for those followers alone who are in its audience.
+    /// Whether the item is only for the followers who are in its audience.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub narrowed: bool,
-    /// The version: 1 at first, one more with each new body or rank.
+    /// The version of the item: 1 at first, one more with each new body or rank.
     pub version: u32,
-    /// The sequence number of its `add` in the author's outbox; 0 if it is direct.
+    /// The sequence number of the item's `add` in the author's outbox; 0 if the item is direct.
     #[serde(skip)]
     pub outbox_seq: OutboxSeq,
 }
 
-/// How many of the bodies that an item had are kept, the newest. A moderator looks at the last few, and whatever an
-/// author edits, an item takes no more than this times the largest body.
+/// How many former bodies of an item are kept: the newest ones. A moderator looks at the last few. However often an
+/// author edits, the former bodies take at most this number times the size of the largest body.
 pub const BODIES_KEPT: usize = 20;
 
 /// A body that an item had before it was edited.
@@ -59,7 +60,7 @@ pub struct Replaced {
     pub version: u32,
     /// The body that was replaced.
     pub body: Body,
-    /// When it was replaced, in Unix ms.
+    /// When the body was replaced, in Unix ms.
     pub at: Millis,
 }
 

@@ -1,4 +1,4 @@
-//! The rules of a feed, apart from where it is stored and how it travels.
+//! The rules of a feed, without the stores that keep it and the networks that carry it.
 //!
 //! ```text
 //!   ids, position, change, item, body the words
@@ -23,7 +23,7 @@
 //!   feed/                            the rules over the traits that a gateway needs: write, rebuild, read, page
 //! ```
 //!
-//! Nothing here does IO, spawns a task or reads a clock: time comes in as a [`Millis`].
+//! Nothing here does IO, spawns a task or reads a clock: callers give the time as a [`Millis`].
 //!
 //! # A tour of Feedgate
 //!
@@ -109,7 +109,7 @@ pub type Millis = i64;
 pub type OutboxSeq = u64;
 
 /// The number of a record among the records of route pull of all authors, dense from 1 in commit order. A reader that
-/// has seen one has seen all below it. 0 means "before the first".
+/// has seen one number has seen all lower ones. 0 means "before the first".
 pub type PullSeq = u64;
 
 /// The number of a record among those addressed to one reader, dense from 1. 0 means "before the first".

@@ -8,11 +8,11 @@
 //! A worker reads the counter together with the edges or before them, never after.
 //!
 //! A rebuild brings all that an author has published. If push had not come that far, because it is under way or because
-//! the store lost its progress, the inbox remembers how far it is ahead of push, until push has passed that.
+//! the store lost its progress, the inbox remembers how far it is ahead of push, until push has passed the same record.
 
 use crate::{Entry, Generation, OutboxSeq};
 
-/// What an inbox remembers of one author. Of most authors it remembers nothing.
+/// What an inbox remembers of one author. An inbox has no mark for most authors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// A follow step has brought this generation of the edge after the build.
@@ -39,7 +39,7 @@ impl Mark {
     }
 }
 
-/// Push brings only records after the answer to an inbox with this mark, under an edge that begins at `from`.
+/// The record after which push begins to bring records to an inbox with this mark, under an edge that begins at `from`.
 pub fn pushed_from(mark: Option<Mark>, from: OutboxSeq) -> OutboxSeq {
     match mark {
         Some(Mark::Ahead(seq)) => from.max(seq),
@@ -52,17 +52,18 @@ pub fn pushed_from(mark: Option<Mark>, from: OutboxSeq) -> OutboxSeq {
 pub enum Verdict {
     /// The inbox has taken in exactly this edge: it gets the records.
     Append,
-    /// The inbox has not taken in this edge yet, or no longer: a follow step brings or has brought what it needs.
+    /// The inbox has not taken in this edge yet, or has taken in a later one: a follow step brings or has brought the
+    /// records.
     Skip,
-    /// The inbox knows of later edges than the worker does. To skip it could lose a record, and to append could show
-    /// what was unfollowed: so the whole step has to read edges and counter again.
+    /// The inbox knows of later edges than the worker does. To skip the inbox could lose a record, and to append could
+    /// show the record of an author who was unfollowed. So the whole step has to read edges and counter again.
     Stale,
 }
 
 /// Decides what a push step does for one recipient.
 ///
-/// `mark` is the inbox's mark of the author, and `built_at` its own counter. `generation` and `counter` are what the
-/// worker has read of the edge.
+/// `mark` is the inbox's mark of the author, and `built_at` the counter that the inbox's rebuild read. `generation` and
+/// `counter` are what the worker has read of the edge.
 pub fn push_verdict(mark: Option<Mark>, built_at: Generation, generation: Generation, counter: Generation) -> Verdict {
     match mark {
         Some(Mark::Taken(taken)) if taken == generation => Verdict::Append,
@@ -84,8 +85,8 @@ pub fn note_belongs(mark: Option<Mark>, built_at: Generation, noted: &Entry, cou
         && push_verdict(mark, built_at, noted.generation, counter) == Verdict::Append
 }
 
-/// Whether a follow or unfollow step of `generation` has anything to do: only if it is newer than what the inbox has
-/// taken in.
+/// Whether a follow or unfollow step of `generation` has anything to do: only if `generation` is newer than the one
+/// that the inbox has taken in.
 pub fn edge_step_acts(mark: Option<Mark>, built_at: Generation, generation: Generation) -> bool {
     match mark {
         Some(Mark::Taken(taken)) => generation > taken,

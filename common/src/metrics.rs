@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! - The values of a label are a closed list that the program knows before it starts ([`Labels`]), never a name that a
-//!   user, a device or a backend has chosen. So the number of series does not grow with what is served.
+//!   user, a device or a backend has chosen. So the number of series does not grow with the number of users, devices or
+//!   requests.
 //! - Every series is there from the start, with the value 0, so that a first event is seen as an increase.
 //! - To count takes no lock and no look-up: the code that counts holds the series itself.
 
@@ -37,8 +38,8 @@ pub fn registry() -> Registry {
     Registry::with_prefix("feedgate")
 }
 
-/// What these registries hold now, one after another, as a text in the format OpenMetrics. A name may be in one of them
-/// only.
+/// What these registries hold now, one after another, as a text in the format OpenMetrics. No two registries may hold
+/// the same name.
 pub fn text(registries: &[&Registry]) -> String {
     let mut text = String::new();
     let written = registries.iter().try_for_each(|registry| encode_registry(&mut text, registry));

@@ -29,9 +29,9 @@ pub struct NamedFeed {
     pub id: FeedId,
     /// The name that clients use, as a channel and as `?name=`.
     pub name: CompactString,
-    /// The kinds of items that go there, and only there.
+    /// The kinds of items that go to this feed, and to no other.
     pub kinds: Vec<CompactString>,
-    /// Whether it holds the ranking that a recommender gives to each reader. Then no kind goes there.
+    /// Whether this feed holds the ranking that a recommender gives to each reader. Then no kind of item goes to it.
     pub ranked: bool,
     /// How many of the newest items are shown, 1 to [`CAP_MAX`].
     pub cap: usize,

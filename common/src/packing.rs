@@ -26,17 +26,19 @@ const BARE: u8 = 1 << 3;
 /// How many bits the counter has in an id that Feedgate gives.
 const COUNTER_BITS: u32 = 22;
 
-/// The key against which an entry is coded that has none before it.
+/// The key against which the first entry is coded.
 pub const START: DisplayKey = DisplayKey { rank: 0, item: ItemId(0) };
 
-/// Appends `entry` to `out`, coded against `before`. Then `before` is set to its key, but for a `forget`.
+/// Appends `entry` to `out`, coded against `before`. Then sets `before` to the key of `entry`, unless that is a
+/// `forget`.
 #[inline]
 pub fn put(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
     varint::put(out, entry.generation);
     put_record(out, entry, before);
 }
 
-/// Appends the bytes of `entry` that follow its generation. Then `before` is set to its key, but for a `forget`.
+/// Appends the bytes of `entry` that follow its generation. Then sets `before` to the key of `entry`, unless that is a
+/// `forget`.
 #[inline]
 pub fn put_record(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
     let op = entry.op as u8 - 1;
@@ -56,7 +58,7 @@ pub fn put_record(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
     *before = entry.key;
 }
 
-/// Reads an entry that [`put`] wrote, off the front of `bytes`; `None` if it cannot have written these bytes.
+/// Reads an entry that [`put`] wrote, off the front of `bytes`; `None` if the bytes are no entry.
 #[inline]
 pub fn take(bytes: &mut &[u8], before: &mut DisplayKey) -> Option<Entry> {
     let generation = varint::take(bytes)?;

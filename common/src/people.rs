@@ -5,8 +5,8 @@
 //!          └ attrs   a JSON object for the app: in the answer about the user alone
 //! ```
 //!
-//! Invariant: none of it ever enters a log. A page is joined with what is stored when the page is read, so a change
-//! shows on the next page and costs no change of any feed (S7).
+//! Invariant: no part of a [`Person`] ever enters a log. A page is joined with what is stored when the page is read, so
+//! a change shows on the next page and costs no change of any feed (S7).
 
 use compact_str::CompactString;
 use serde::Serialize;
@@ -70,8 +70,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
 /// Whether this may be an avatar: a URL that begins with `https://` or `http://`, or a path that begins with one `/`,
 /// in the characters that RFC 3986 allows, of at most [`AVATAR_MAX_BYTES`]. `Err` says what is wrong with it.
 ///
-/// Apps put it where a picture is loaded from. A URL of another scheme could carry a script (`javascript:`) or a whole
-/// picture (`data:`), and a path that begins with `//` would name a host.
+/// Apps load a picture from the avatar. A URL of another scheme could carry a script (`javascript:`) or a whole picture
+/// (`data:`), and a path that begins with `//` would name a host.
 pub fn check_avatar(avatar: &str) -> Result<(), String> {
     if avatar.len() > AVATAR_MAX_BYTES {
         return Err(format!("must have at most {AVATAR_MAX_BYTES} bytes, this one has {}", avatar.len()));

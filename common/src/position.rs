@@ -8,9 +8,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The number of one life of an inbox. The Archive's counter makes it greater than every epoch given before.
+/// The number of one life of an inbox. It is greater than every epoch given before, since the Archive counts epochs.
 ///
-/// In JSON it is a decimal string, never empty and never `_`, as the client SDKs require.
+/// In JSON an epoch is a decimal string, never empty and never `_`, as the client SDKs require.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 

@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DirectSeq, OutboxSeq, PullSeq, UserNo};
 
-/// The progress of one author in one bucket. It is ordered, and it only grows (I10).
+/// The progress of one author in one bucket. Progress is ordered, and it only grows (I10).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Progress {
     /// Each record up to this one has reached every reader of the bucket.
     pub done: OutboxSeq,
-    /// Record `done + 1` has reached the readers up to and including this one; `None` if it has reached none.
+    /// Record `done + 1` has reached the readers up to and including this reader; `None` if it has reached no reader.
     pub last: Option<UserNo>,
 }
 
 impl Progress {
-    /// The progress at which all records up to `done` have reached every reader, and the next one none.
+    /// The progress at which all records up to `done` have reached every reader, and the next record no reader.
     pub fn at(done: OutboxSeq) -> Self {
         Self { done, last: None }
     }
@@ -41,7 +41,7 @@ impl Progress {
 /// reader. It only grows within an epoch (I10).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Watermarks {
-    /// Each record of route pull up to this number was taken in, or does not concern the inbox. It is one number,
+    /// Each record of route pull up to this number was taken in, or does not concern the inbox. One number is enough,
     /// however many authors the reader follows.
     pub pull: PullSeq,
     /// Each record addressed to the reader up to this number was taken in.

@@ -57,8 +57,8 @@ pub struct Renewed {
 }
 
 /// What turns the ranking `before` into `after`, in the order in which devices get it: from the top of the new ranking
-/// down, and at last what is not in it any more, so that the list is never empty on the way. No item may stand in one
-/// of them twice.
+/// down, and at last the items that left the ranking, so that the list is never empty on the way. No item may stand
+/// twice in `before` or in `after`.
 pub fn changes(before: &[DisplayKey], after: &[DisplayKey]) -> (Ranked, Vec<(Op, DisplayKey)>) {
     let mut left: HashMap<ItemId, i64> = before.iter().map(|key| (key.item, key.rank)).collect();
     let mut wanted = after.to_vec();

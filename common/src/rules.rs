@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `past` is where the records from before the follow end. It lies below `from` if the follow was imported, and is 0 if
-//! the follow shows all from the first record on. What a step does not bring of that lies below the [floor](brought).
+//! the follow shows all from the first record on. The records from before the follow that a step does not bring lie at
+//! or below the [floor](brought).
 //!
 //! [`shown`] is the whole rule, and reads a whole outbox. So no home of the Archive calls it: a home reads its indexes,
 //! and calls the small rules below. The conformance suite and the model compare homes and steps with [`shown`].
@@ -27,7 +28,7 @@ use crate::{Cut, DisplayKey, Generation, OutboxSeq, Progress, PullSeq, Record, U
 ///
 /// - Up to `past`: the newest `backfill` adds that no record up to there deletes. A reader who never followed
 ///   (generation 0, an author whom everyone follows) gets none of them.
-/// - From there up to `edge.from`: all adds. There are none unless the follow was imported, or shows the whole past.
+/// - After `past` up to `edge.from`: all adds. There are none unless the follow was imported, or shows the whole past.
 /// - After `edge.from`: the adds that `reached` accepts.
 ///
 /// Adds that a later record of `outbox` deletes are left out at the end, so that a deleted item counts among the newest
@@ -89,9 +90,9 @@ pub fn ahead_of_push(
     ahead.map(|(author, _, head)| (author, head)).collect()
 }
 
-/// Whether the way that brings the record, push or pull, has already passed it for `reader`. If so, a step that reads
-/// the Archive for that inbox has to bring it; else it must not. `pull_seq` is the record's number; it does not matter
-/// for route push.
+/// Whether push or pull, by whichever the record travels, has already passed the record for `reader`. If so, a step
+/// that reads the Archive for that inbox has to bring the record; else it must not. `pull_seq` is the record's pull
+/// number, which only counts for route pull.
 pub fn is_past(cut: Cut, reader: UserNo, record: &Record, pull_seq: PullSeq) -> bool {
     match record.route {
         Route::Push | Route::Narrow => record.seq <= cut.progress.cut_for(reader),
@@ -99,9 +100,9 @@ pub fn is_past(cut: Cut, reader: UserNo, record: &Record, pull_seq: PullSeq) -> 
     }
 }
 
-/// Whether a record of this route is for a reader at all. `own` says that the reader is its author, for whom it is
-/// whatever its audience. `in_audience` says whether the audience of the item has the reader; it is asked only if the
-/// item has one.
+/// Whether a record of this route is for a reader at all. `own` says that the reader is the author, who is not bound by
+/// the audience. `in_audience` says whether the audience of the item has the reader; it is called only if the item has
+/// an audience.
 pub fn is_for<E>(route: Route, own: bool, in_audience: impl FnOnce() -> Result<bool, E>) -> Result<bool, E> {
     if route == Route::Narrow && !own { in_audience() } else { Ok(true) }
 }

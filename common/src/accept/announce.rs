@@ -1,8 +1,8 @@
 //! What other programs are told of a write: one announcement if it was accepted and has changed something, else none.
-//! Of a line of notifications they are told what becomes of each of its items.
+//! Of a line of notifications, other programs are told what becomes of each item of the line.
 //!
-//! Invariant: a write that is refused, repeated or imported, or that asks for what is so already, is not announced. A
-//! notification is announced as any other item.
+//! Invariant: a write that is refused, repeated or imported, or that asks for a state that holds already, is not
+//! announced. A notification is announced as any other item.
 
 use compact_str::CompactString;
 
@@ -13,7 +13,7 @@ use crate::change::Class;
 use crate::graph::Shield;
 use crate::{Millis, Op, UserNo};
 
-/// What is to be stored beside the changes of `plan`, which was made of `ask`, in the same transaction.
+/// The announcements to store in the same transaction as the changes of `plan`, which was made of `ask`.
 pub fn announcements(ask: &Ask, plan: &Plan<'_>) -> Vec<Announcement> {
     if plan.history || plan.changes.is_empty() {
         return vec![];
@@ -24,7 +24,7 @@ pub fn announcements(ask: &Ask, plan: &Plan<'_>) -> Vec<Announcement> {
     }
 }
 
-/// What is told of a change of an item of a line.
+/// The announcement of a change of an item of a line; `None` if other programs are not told of such a change.
 fn of_item(change: &Change<'_>, plan: &Plan<'_>) -> Option<Announcement> {
     match change {
         Change::Make { id, item, publish } => Some(Announcement {
@@ -87,12 +87,12 @@ fn announcement(ask: &Ask, plan: &Plan<'_>) -> Option<Announcement> {
     }
 }
 
-/// Whether a follow begins. A request to follow is nothing that others are told of.
+/// Whether the plan begins a follow. Other programs are not told of a request to follow.
 fn begins(plan: &Plan<'_>) -> bool {
     plan.changes.iter().any(|change| matches!(change, Change::Edge { now, .. } if now.follows))
 }
 
-/// Whether a request to follow is taken back.
+/// Whether the plan takes back a request to follow.
 fn takes_back(plan: &Plan<'_>) -> bool {
     plan.changes.iter().any(|change| matches!(change, Change::Edge { before: Some(row), .. } if row.asked))
 }

@@ -1,4 +1,4 @@
-//! Takes a plan over into the rows that it was made from, for the writes that follow in the same call.
+//! Changes loaded rows as a plan changes the store, for the writes that follow in the same call.
 
 use super::is_own;
 use super::plan::{Change, Plan};
@@ -49,7 +49,7 @@ impl Rows {
             }
             Change::Move { id, item, .. } => {
                 self.items.insert(*id, Some(item.clone()));
-                // The record that deletes its newest add: none does yet.
+                // No record deletes the newest add of the item yet.
                 self.ended.entry(*id).and_modify(|by| *by = None);
             }
             Change::End { id, by } => {

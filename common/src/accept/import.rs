@@ -1,4 +1,4 @@
-//! Imported lines: each adds what is missing and changes nothing that exists.
+//! Decides imported lines. An imported line adds what is missing and changes nothing that exists.
 
 use super::plan::Draft;
 use super::rows::{Door, EdgeRow, Rows};
@@ -27,7 +27,8 @@ pub(super) fn item<'a>(
     Ok(publish::made(draft, id, &item))
 }
 
-/// The item that exists already; refused if the keys of `wanted` belong to another item.
+/// The item of this author that has the id or the foreign id of `wanted` already; `None` if `wanted` is new. Refused if
+/// the id belongs to an item of another author, or the foreign id to another living item.
 fn there(rows: &Rows, wanted: &Publish) -> Decision<Option<ItemId>> {
     let author = rows.known(&wanted.author)?;
     if let Some(id) = wanted.id
@@ -54,7 +55,7 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId) -> Decision<Written>
     let row = draft.rows.item(id)?.ok_or(Refused::NoSuchItem(id))?;
     let is_in_outbox = matches!(row.door, Door::Outbox(_));
     if is_in_outbox && !row.living && draft.rows.ended(id)? == Some(DELETED_LATER) {
-        // The item is deleted already; only the record of that is missing.
+        // The item is deleted already; only the record of the delete is missing.
         let by = draft.follow_up(id, row, Op::Delete)?;
         draft.end(id, row, by);
         let (author, readers) = (row.author, vec![]);
@@ -100,7 +101,7 @@ fn place(rows: &Rows, author: &UserId, place: Place) -> Decision<Option<OutboxSe
 pub(super) fn request(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), since: Millis) -> Decision<Written> {
     let edge = graph::two(draft, names)?;
     let row = draft.rows.held(edge)?;
-    // As with a follow, what the reader has done here is newer. A request is behind no block.
+    // As with a follow, the line is older than what the reader has done here. Nobody asks to follow across a block.
     if row.follows || row.asked || row.generation > 0 || row.shields.blocks() {
         return Ok(graph::written(edge, row.edge(), false));
     }

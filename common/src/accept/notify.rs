@@ -38,14 +38,14 @@ pub(super) fn notify<'a>(
     Ok(Written::Published { id, author: *actor, outbox_seq, published_at, readers, fresh, own_edge, told })
 }
 
-/// The edges that decide whether a user is told.
+/// The edges, as (reader, author), that decide whether the reader of a notification is told.
 pub(super) fn edges_of(told: &Notification) -> impl Iterator<Item = (UserNo, UserNo)> {
     let edge = (told.reader, told.actor);
     let back = told.mutual.then_some((edge.1, edge.0));
     [Some(edge), back, told.sees.map(|(_, author)| (told.reader, author))].into_iter().flatten()
 }
 
-/// Whether a notification may pass.
+/// Whether a notification may reach its reader, by the shields, the follows and what the reader may see.
 pub(super) fn is_open(rows: &Rows, told: &Notification) -> Decision<bool> {
     all(edges_of(told).map(|edge| rows.edge(edge)))?;
     let (to, back) = (rows.edge((told.reader, told.actor))?, told.mutual.then_some((told.actor, told.reader)));
@@ -57,7 +57,8 @@ pub(super) fn is_open(rows: &Rows, told: &Notification) -> Decision<bool> {
     Ok(passes(to.map_or(Shields(0), |row| row.shields), mutual) && sees(rows, told)?)
 }
 
-/// Whether the reader of a notification may see the item that it has to see, as a repost would show it.
+/// Whether the reader of a notification may see the item in `sees`, as a repost would show the item. True if `sees` is
+/// `None`.
 fn sees(rows: &Rows, told: &Notification) -> Decision<bool> {
     let (reader, Some((id, author))) = (told.reader, told.sees) else { return Ok(true) };
     let Some(item) = rows.item(id)?.filter(|item| item.living) else { return Ok(false) };

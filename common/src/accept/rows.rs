@@ -45,7 +45,7 @@ pub enum Need {
     Member(CompactString),
     /// The newest line of this reader and group, or that there is none.
     Group(UserNo, CompactString),
-    /// The row of a line with so many of its newest members, or that there is none.
+    /// The row of a line with this many of its newest members, or that there is no such line.
     Line(ItemId, usize),
     /// The readers in the audience of a narrowed item.
     Audience(ItemId),
@@ -84,8 +84,8 @@ pub struct ReaderRow {
 pub struct EdgeRow {
     /// Whether the reader follows, whatever shields are up.
     pub follows: bool,
-    /// Whether the reader has asked to follow, and the author, who is private, has not answered. Who asks does not
-    /// follow, and is in no block with the author.
+    /// Whether the reader has asked to follow, and the author, who is private, has not answered. A reader who asks does
+    /// not follow, and is in no block with the author.
     pub asked: bool,
     /// The shields that are up.
     pub shields: Shields,
@@ -115,25 +115,26 @@ impl EdgeRow {
 pub struct ItemRow {
     /// The author of the item.
     pub author: UserNo,
-    /// The sequence number of its add; 0 if it stands in no outbox.
+    /// The sequence number of the item's add; 0 if the item stands in no outbox.
     pub seq: OutboxSeq,
     /// The display time, in Unix ms.
     pub published_at: Millis,
-    /// The rank. A store that has forgotten that of a deleted item says 0.
+    /// The rank; 0 if the store has forgotten the rank of a deleted item.
     pub rank: i64,
-    /// The version. A store that has forgotten that of a deleted item says 0.
+    /// The version; 0 if the store has forgotten the version of a deleted item.
     pub version: u32,
-    /// The feed of each reader to which it goes.
+    /// The feed in which every reader gets the item.
     pub feed: FeedId,
-    /// The way its records reach readers.
+    /// The way the item's records reach readers.
     pub door: Door,
-    /// The fingerprint of the payload that was accepted first.
+    /// The fingerprint of the item's payload that was accepted first.
     pub fingerprint: [u8; 16],
     /// Whether the item lives; false once it is deleted.
     pub living: bool,
-    /// The item that it reposts. A store that has forgotten that of a deleted item says `None`.
+    /// The item that this item reposts, if it is a repost. Also `None` if the store has forgotten this of a deleted
+    /// item.
     pub repost_of: Option<ItemId>,
-    /// The users whom it mentions; none once it is deleted.
+    /// The users whom the item mentions; none once the item is deleted.
     pub mentions: Vec<UserId>,
 }
 
@@ -168,7 +169,7 @@ impl Door {
 pub struct RetryRow {
     /// The item that the first request became.
     pub item: ItemId,
-    /// The fingerprint of its payload.
+    /// The fingerprint of the first request's payload.
     pub fingerprint: [u8; 16],
     /// From this time on, in Unix ms, the key counts as new.
     pub expires: Millis,
@@ -180,9 +181,9 @@ pub struct RetryRow {
 pub struct Rows {
     /// The number of each user by name.
     pub users: HashMap<UserId, Option<UserNo>>,
-    /// The row of each author. One who has published nothing has a row of zeros.
+    /// The row of each author. An author who has published nothing has a row of zeros.
     pub authors: HashMap<UserNo, AuthorRow>,
-    /// The row of each reader. One who has followed nobody has a row of zeros.
+    /// The row of each reader. A reader who has followed nobody has a row of zeros.
     pub readers: HashMap<UserNo, ReaderRow>,
     /// The row of each edge, by reader and author.
     pub edges: HashMap<Pair, Option<EdgeRow>>,
@@ -245,8 +246,8 @@ impl Rows {
         loaded(&self.edges, &(reader, author), || Need::Edge(reader, author))
     }
 
-    /// The edge as it is stored. For an author whom everyone follows it is a follow before it has a row, but not that
-    /// of the author to itself.
+    /// The edge as it is stored. If everyone follows the author, an edge without a row counts as a follow, except the
+    /// author's edge to itself.
     pub(super) fn held(&self, edge: Pair) -> Result<EdgeRow, Need> {
         if let Some(row) = self.edge(edge)? {
             return Ok(row);
@@ -292,7 +293,7 @@ impl Rows {
         loaded(&self.groups, &(reader, group.clone()), || Need::Group(reader, group.clone()))
     }
 
-    /// The row of a line with so many of its newest members at least, or with all of them.
+    /// The row of a line with at least `newest` of its newest members, or with all members if there are fewer.
     pub(super) fn line(&self, id: ItemId, newest: usize) -> Result<Option<&LineRow>, Need> {
         let row = self.lines.get(&id).map(Option::as_ref).ok_or(Need::Line(id, newest))?;
         let has_enough = |row: &LineRow| row.newest.len() >= newest || row.newest.len() as u64 >= row.line.count;

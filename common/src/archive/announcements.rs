@@ -17,15 +17,16 @@ pub trait Announcements: Send + Sync + 'static {
     /// [`growth`](Self::growth) answers, this holds over all users, and the numbers are dense.
     async fn announced(&self, after: u64, limit: usize) -> Result<Vec<Numbered>>;
 
-    /// Forgets these announcements. It is durable when it answers; repeating it changes nothing.
+    /// Forgets these announcements, durably when the call answers. Repeating the call changes nothing.
     async fn forget_announced(&self, numbers: &[u64]) -> Result<()>;
 
-    /// Whether the relay of the process with this name, which no other one has, may publish for as long as `lease`. No
-    /// other relay may until then, and the same one may ask again at any time. An Archive of one process has one relay,
-    /// and says yes.
+    /// Whether the relay of the process with this name, which no other process has, may publish for as long as `lease`.
+    /// No other relay may publish until then, and the same relay may ask again at any time. An Archive of one process
+    /// has one relay, and says yes.
     async fn may_publish(&self, relay: &str, lease: Duration) -> Result<bool>;
 
-    /// The last number that was given, at once and then each time that it has grown; several steps may be one. `None`
-    /// if announcements are for a relay, which forgets them. Else the Archive keeps them for a time.
+    /// A stream of the last number given to an announcement: the present number at once, then each time a greater one.
+    /// The stream may skip numbers. `None` if announcements are for a relay, which forgets them. Else the Archive keeps
+    /// them for a time.
     fn growth(&self) -> Option<BoxStream<'static, u64>>;
 }

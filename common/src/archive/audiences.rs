@@ -8,12 +8,13 @@ use crate::error::Result;
 use crate::ids::ListName;
 use crate::{ItemId, UserNo};
 
-/// Keeps the lists of users, and the audience of each item that is for some of the followers. A list is its members:
-/// one without a member is not there. A change of a list changes no audience.
+/// Keeps the lists of users, and the audience of each item that is for some of the followers. A list without members
+/// does not exist. A change of a list changes no audience.
 #[async_trait]
 pub trait Audiences: Send + Sync + 'static {
     /// Carries out these changes in order, in one durable transaction. Answers for each whether it changed anything, or
-    /// why it is refused; a refused one stops no other. A member who is on the list already keeps its time.
+    /// why it is refused; a refused change stops no other. A member who is on the list already keeps the time of
+    /// joining.
     async fn change_lists(&self, changes: Vec<ListChange>) -> Result<Vec<std::result::Result<bool, ListRefused>>>;
 
     /// The lists of `owner` by name, each with the number of its members.

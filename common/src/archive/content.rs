@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::inboxes::KEEP;
 use crate::{DirectSeq, Entry, FeedId, Generation, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
 
-/// The most adds that a follow step brings. An edge that alone brings more, because a lot was published since it was
-/// set on, leaves the inbox to its next rebuild, which brings the newest of them.
+/// The most adds that a follow step brings. If one edge alone brings more, because a lot was published since the edge
+/// was set on, the inbox is left to its next rebuild, which brings the newest adds.
 pub const EDGE_ADDS_MAX: usize = 2 * KEEP;
 
 /// The most edges that one follow step may name.
@@ -32,9 +32,9 @@ pub struct Edge {
 pub struct FeedAdd {
     /// The author of the item.
     pub author: UserNo,
-    /// The sequence number of its `add` in the author's outbox; 0 if it is addressed to the reader.
+    /// The sequence number of the item's `add` in the author's outbox; 0 if the item is addressed to the reader.
     pub outbox_seq: OutboxSeq,
-    /// The generation of the edge under which the reader sees it; 0 if it is addressed to the reader.
+    /// The generation of the edge by which the reader sees the item; 0 if the item is addressed to the reader.
     pub generation: Generation,
     /// The item and its rank.
     pub key: DisplayKey,
@@ -43,13 +43,14 @@ pub struct FeedAdd {
 /// What no push brings and an inbox has not taken in yet. Read in one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
-    /// First what the reader pulls, by its numbers, then what is addressed to the reader, by its own.
+    /// First what the reader pulls, ascending by pull number, then what is addressed to the reader, ascending by direct
+    /// number.
     pub entries: Vec<Entry>,
-    /// How far `entries` is complete: up to here there is nothing else.
+    /// How far `entries` is complete: up to these numbers there is nothing else.
     pub upto: Watermarks,
     /// The newest edge generation in the snapshot, as in [`Recipient::counter`](super::Recipient::counter).
     pub counter: Generation,
-    /// Whether all that is outstanding of what is addressed to the reader was imported: then nobody is told of it.
+    /// Whether all outstanding records that are addressed to the reader were imported: then nobody is told of them.
     pub quiet: bool,
     /// If the reader has a device registered for push notifications: up to which number of what is addressed to the
     /// reader it was [noted](super::PushNotices::note).
@@ -61,13 +62,13 @@ pub struct News {
 pub struct EdgeState {
     /// The edge in the snapshot.
     pub edge: Edge,
-    /// The adds up to the cut, in outbox order; none if the edge is off. If there are more than [`EDGE_ADDS_MAX`], only
-    /// some of them, but more than that number, by which the caller knows it.
+    /// The adds up to the cut, in outbox order; none if the edge is off. If there are more than [`EDGE_ADDS_MAX`], the
+    /// list has only some of them, but still more than [`EDGE_ADDS_MAX`], so that the caller notices.
     pub adds: Vec<FeedAdd>,
-    /// The greatest key that the edge shows and that is not among `adds`, because the edge shows a long past. It is as
-    /// good as unknown if there are more adds than [`EDGE_ADDS_MAX`].
+    /// The greatest key that the edge shows and that is not among `adds`, because the edge shows a long past. Not to be
+    /// relied on if there are more adds than [`EDGE_ADDS_MAX`].
     pub floor: Option<DisplayKey>,
-    /// Whether all that is outstanding of the edge was imported: then nobody is told of it.
+    /// Whether all outstanding changes of the edge were imported: then nobody is told of them.
     pub quiet: bool,
 }
 
@@ -91,7 +92,7 @@ pub struct FeedState {
     pub built_at: Generation,
     /// The newest adds, oldest first; those of one author in outbox order.
     pub adds: Vec<FeedAdd>,
-    /// The greatest key that belongs to the feed and had no room; `None` if all had.
+    /// The greatest key that belongs to the feed and had no room in `adds`; `None` if all keys had room.
     pub floor: Option<DisplayKey>,
     /// How far the snapshot goes for what no push brings.
     pub taken: Watermarks,
@@ -126,10 +127,11 @@ pub trait Content: Send + Sync + 'static {
 
     /// What a follow step brings of the first of `edges` to the reader's inboxes of the feeds in `pulled`. Each of
     /// `edges` is an author and how far push had come; each of `pulled` is a feed and how far its inbox had pulled. Of
-    /// the author's adds to that feed they are the newest `backfill` from before the follow, without those deleted
-    /// since; and the living ones beyond it that push (by progress) or pull (by number) has passed already. Of an edge
-    /// that shows all from a place in the past on, they are the newest `backfill` of these. The whole rule is
-    /// [`rules::shown`](crate::rules::shown), and then [`rules::brought`](crate::rules::brought).
+    /// the author's adds to that feed, a step brings the newest `backfill` from before the follow, without those
+    /// deleted since; and the living adds from after the follow that push (by progress) or pull (by number) has passed
+    /// already. Of an edge that shows all adds from a place in the past on, a step brings the newest `backfill` of
+    /// these adds. The whole rule is [`rules::shown`](crate::rules::shown), and then
+    /// [`rules::brought`](crate::rules::brought).
     async fn edge_states(
         &self,
         reader: UserNo,
@@ -140,8 +142,9 @@ pub trait Content: Send + Sync + 'static {
 
     /// What no push brings and the inbox has not taken in. First the records of its feed with route pull and a number
     /// beyond `after.pull`, of authors whose edge is on, beyond the edge's `from`. Then what is addressed to the reader
-    /// in this feed beyond `after.direct`. It is at most about `limit` entries; `upto` says how far they are complete.
-    /// Fewer than `limit` means that these are all. If `after` is beyond all there is, `upto` says where that ends.
+    /// in this feed beyond `after.direct`. The answer has at most about `limit` entries; `upto` says how far they are
+    /// complete. Fewer than `limit` means that these are all. If `after` is beyond all there is, `upto` says where that
+    /// ends.
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News>;
 
     /// The content of a rebuilt inbox: what every followed author's edge [shows](crate::rules::shown), without any cut,

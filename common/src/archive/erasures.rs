@@ -7,7 +7,7 @@ use crate::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use crate::error::Result;
 use crate::{ItemId, Millis, UserNo};
 
-/// What stays of deleted items and comments of a user and says more than that they were there.
+/// Rows of deleted items and comments of a user that say more than that the items and comments existed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remains {
     /// Items of which only id, author, place and times are to stay.
@@ -24,8 +24,8 @@ pub struct Remains {
 #[async_trait]
 pub trait Erasures: Send + Sync + 'static {
     /// Accepts the erasure of `user` at `now` (Unix ms), and refuses the tokens of the user that were issued until
-    /// then, in one durable transaction. If one of the user is under way, that is the answer, and the tokens are
-    /// refused again.
+    /// then, in one durable transaction. If an erasure of the user is under way, the answer is that erasure, and the
+    /// tokens are refused again.
     async fn begin_erasure(&self, user: UserNo, now: Millis) -> Result<Erasure>;
 
     /// The erasure with this number; `None` if there is none.
@@ -34,8 +34,8 @@ pub trait Erasures: Send + Sync + 'static {
     /// Erasures that are not finished, oldest first, at most `limit`.
     async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>>;
 
-    /// Stores a later state of an erasure, if the stored one is still `before`; false, and nothing is done, if not. So
-    /// of several workers one goes on. Durable when it answers.
+    /// Stores a later state of an erasure, if the stored state is still `before`. Otherwise answers false and does
+    /// nothing, so that of several workers one goes on. Durable when it answers.
     async fn move_erasure(&self, id: u64, before: &State, now: &State) -> Result<bool>;
 
     /// What is stored of the user that no other read finds, strictly behind `after`: of the stages
@@ -50,7 +50,7 @@ pub trait Erasures: Send + Sync + 'static {
     /// when it answers.
     async fn scrub(&self, user: UserNo, remains: &Remains) -> Result<()>;
 
-    /// How much there is that [`Self::forget_rest`] removes. The other counts are 0.
+    /// How many rows [`Self::forget_rest`] would remove, by kind. The counts of all other kinds are 0.
     async fn rest(&self, user: UserNo) -> Result<Removed>;
 
     /// Removes what has no write of its own: what is said of the user, devices and notices of push notifications, what

@@ -9,7 +9,7 @@ use crate::{FeedId, UserId, UserNo};
 /// Gives users and feeds numbers, which they keep for ever.
 #[async_trait]
 pub trait Names: Send + Sync + 'static {
-    /// The number of each user. A name that was never seen gets a new one. Durable when it answers.
+    /// The number of each user. A name that was never seen gets a new number. Durable when it answers.
     async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>>;
 
     /// The number of each user; `None` for a name that has none.
@@ -18,7 +18,7 @@ pub trait Names: Send + Sync + 'static {
     /// The name of each number. A number that was never given is an error.
     async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>>;
 
-    /// The number of each named feed. A name that was never seen gets a new one, never that of [`FeedId::MAIN`].
+    /// The number of each named feed. A name that was never seen gets a new number, never that of [`FeedId::MAIN`].
     /// Durable when it answers; a name keeps its number for ever.
     async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>>;
 

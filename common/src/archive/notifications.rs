@@ -9,9 +9,9 @@ use crate::notify::lines::{Line, Member};
 use crate::notify::{Notified, Rules};
 use crate::{ItemId, Millis, UserNo};
 
-/// Tells users what others did, by direct items, in the transaction of what is told. [`Writes::write`] does so for
-/// follows and reposts; here are the changes around items. [`Reactions::react`], [`Reactions::unreact`] and
-/// [`Comments::comment`] tell nobody: they are for history and for erasures.
+/// Tells users by direct items what other users did, in the transaction of the change that is told. [`Writes::write`]
+/// does so for follows and reposts; this trait makes the changes around items. [`Reactions::react`],
+/// [`Reactions::unreact`] and [`Comments::comment`] tell nobody: these three are for imported history and for erasures.
 ///
 /// [`Writes::write`]: super::Writes::write
 /// [`Reactions::react`]: super::Reactions::react
@@ -19,8 +19,8 @@ use crate::{ItemId, Millis, UserNo};
 /// [`Comments::comment`]: super::Comments::comment
 #[async_trait]
 pub trait Notifications: Send + Sync + 'static {
-    /// Sets of what users are told, for each call of this handle that comes from then on. Before, they are told of
-    /// nothing. All nodes are to set the same.
+    /// Sets the rules by which users are told, for all later calls of this handle. Until then, users are told of
+    /// nothing. All nodes must set the same rules.
     fn notify_by(&self, rules: Rules);
 
     /// Gives these reactions (`on`) or takes them back, as [`Reactions::react`](super::Reactions::react) and

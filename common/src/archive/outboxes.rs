@@ -25,7 +25,7 @@ pub struct Ahead {
     /// Events are [finished](super::Events::finish) up to this record. So every bucket has passed it, unless the
     /// inboxes have lost something since.
     pub finished: OutboxSeq,
-    /// The records after it.
+    /// The records after `finished`.
     pub outbox: Outbox,
     /// The followers in all buckets, in no order; none if no record after `finished` is pushed.
     pub recipients: Vec<Recipient>,
@@ -86,7 +86,7 @@ pub trait Outboxes: Send + Sync + 'static {
     /// are all. `None` if it is not known how far events are finished, or if the push was reopened: then the caller has
     /// to ask the inboxes for their progress.
     ///
-    /// A home whose inboxes are beside it need not keep this.
+    /// A home whose inboxes are in the same process need not keep this: then the answer is always `None`.
     async fn ahead(&self, _author: UserNo, _records: usize, _recipients: usize) -> Result<Option<Ahead>> {
         Ok(None)
     }

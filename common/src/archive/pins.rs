@@ -9,9 +9,9 @@ use crate::{ItemId, UserNo};
 /// Keeps for each user the [pinned](crate::pins) items.
 #[async_trait]
 pub trait Pins: Send + Sync + 'static {
-    /// Pins an item of `user` before those that are pinned, in one durable transaction. Gives whether it was not
-    /// pinned before, or why it is refused. Pins of deleted items count for nothing, and go with the next pin. A
-    /// dropped future leaves it done or not done.
+    /// Pins an item of `user` before the items that are pinned already, in one durable transaction. Gives whether the
+    /// item was not pinned before, or why the pin is refused. Pins of deleted items do not count, and the next pin
+    /// removes them. A dropped future leaves the pin made or not made.
     async fn pin(&self, user: UserNo, item: ItemId) -> Result<std::result::Result<bool, NotPinned>>;
 
     /// Takes away a pin, in one durable transaction. Gives whether the item was pinned.

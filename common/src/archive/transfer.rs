@@ -44,8 +44,8 @@ pub trait Transfer: Names + Items + Outboxes + Graph {
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
 
     /// For each of these records of `author`, in the same order: the record with which its item has moved to another
-    /// rank. An add has moved with the delete that ended it, and that delete has moved with itself. `None` for the
-    /// newest add of an item, for the delete that ended the item, and for updates.
+    /// rank. For an add that was ended by a move, this is the delete that ended the add; for that delete, it is the
+    /// delete itself. `None` for the newest add of an item, for the delete that ended the item, and for updates.
     async fn moves(&self, author: UserNo, records: &[Record]) -> Result<Vec<Option<OutboxSeq>>>;
 
     /// All that is stored at the moment of this call, as pieces of bytes from which the same home makes a store again.

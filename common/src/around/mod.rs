@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariants:
-//! - At rest a count is the size of its set (S1): set and count change in one transaction. So it is with comments, and
-//!   with reposts, which are counted by the transaction that makes or deletes the repost.
+//! - At rest a count is the size of its set (S1): set and count change in one transaction. The same holds for comments,
+//!   and for reposts, which the transaction counts that makes or deletes the repost.
 //! - What is [own](Around::own) is read from the store each time, and never from a cache of another viewer (S2).
 
 mod comment;
@@ -58,8 +58,8 @@ impl Around {
         kinds.chain([(COMMENTS, self.comments), (REPOSTS, self.reposts)]).filter(|(_, count)| *count > 0)
     }
 
-    /// What is told of it to somebody who sees what some users do alone: not how many comments and reposts there are,
-    /// since that would tell of those that are not shown.
+    /// What may be shown to a viewer who sees the comments and reactions of only some users: not how many comments and
+    /// reposts there are, since the numbers would tell of those that are not shown.
     #[must_use]
     pub fn of_some(self) -> Self {
         Self { comments: 0, reposts: 0, ..self }

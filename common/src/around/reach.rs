@@ -7,14 +7,15 @@ use crate::Item;
 pub enum Reach {
     /// For all who follow its author.
     Followers,
-    /// For those of them who are in its audience; whether the user is in it.
+    /// For the followers who are in the item's audience; says whether the user is in the audience.
     Narrowed(bool),
-    /// For named readers; whether the user is one of them.
+    /// For named readers; says whether the user is one of them.
     Named(bool),
 }
 
 impl Reach {
-    /// The reach of an item. `has` says of one that is not for all followers whether its readers have the user.
+    /// The reach of an item. `has` says whether the user is among the item's readers, and counts only if the item is
+    /// not for all followers.
     pub fn of(item: &Item, has: bool) -> Self {
         match (item.direct, item.narrowed) {
             (true, _) => Self::Named(has),

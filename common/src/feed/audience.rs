@@ -1,6 +1,7 @@
 //! Resolves the audience of an item: reads the lists and follows of its author, once, when the write comes.
 //!
-//! What is read here is of the time of the request. A list that changes before the commit counts as changed after it.
+//! Lists and follows are read at the time of the request. A list that changes before the commit counts as changed after
+//! the commit.
 
 use std::collections::HashSet;
 

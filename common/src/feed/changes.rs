@@ -1,7 +1,7 @@
 //! Changes after a position: live push, catch-up and a slow phone are all this one read.
 //!
-//! A read takes in what was heard of when it began, and waits for nothing that comes later: a device that is to see
-//! that is woken for it. So reads end however fast authors who are pulled post.
+//! A read takes in the pulled records that this node knew of when the read began, and does not wait for later ones: a
+//! later record wakes the device again. So reads end, however fast pulled authors post.
 
 use std::sync::Arc;
 

@@ -116,7 +116,7 @@ impl Changes {
         }
     }
 
-    /// Whether anything is outstanding that changes what the log shows of what differs.
+    /// Whether an outstanding event may still change the adds that differ.
     async fn is_outstanding(&self, reader: UserNo, difference: &Difference) -> Result<bool> {
         let differing = || difference.missing.iter().chain(&difference.surplus);
         let authors: BTreeSet<UserNo> = differing().map(|add| add.author).collect();

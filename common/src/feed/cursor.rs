@@ -17,7 +17,7 @@ use crate::{DisplayKey, ItemId};
 const VERSION: u8 = 1;
 const KEY_LEN: usize = 17;
 
-/// What a cursor is sealed for.
+/// The purpose with which cursors are sealed, so that no other sealed text is taken for a cursor.
 pub(crate) const PURPOSE: &str = "feedgate page cursor";
 
 /// What is wrong with a text that is no cursor.
@@ -28,7 +28,8 @@ pub fn cursor_text(key: DisplayKey) -> String {
     profile_cursor_text(key, &[])
 }
 
-/// The text of a cursor of a profile whose page begins strictly below `key`, and on whose first page these were pinned.
+/// The text of a cursor of a profile whose page begins strictly below `key`, and on whose first page `pinned` were
+/// pinned.
 pub fn profile_cursor_text(key: DisplayKey, pinned: &[ItemId]) -> String {
     let mut bytes = Vec::with_capacity(KEY_LEN + 8 * pinned.len() + 4);
     bytes.push(VERSION);

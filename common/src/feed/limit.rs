@@ -36,7 +36,7 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// With nothing in it yet.
+    /// A stretch without items.
     pub fn new(limit: Limit) -> Self {
         Self { limit, items: Vec::new(), bytes: 0, cut: false }
     }

@@ -1,4 +1,5 @@
-//! Whom comments mention, and who has written those that are edited: what a home has to know to tell of mentions.
+//! What a home has to know to tell users of mentions: whom comments mention, and who wrote the comments that are
+//! edited.
 
 use std::collections::HashMap;
 
@@ -10,13 +11,14 @@ use crate::{UserId, UserNo};
 /// Numbers and names that are needed to tell of the mentions in some comments.
 #[derive(Debug, Default)]
 pub struct Mentioned {
-    /// The numbers of those who are mentioned. Who was never named has none, and is told of nothing.
+    /// The numbers of the users who are mentioned. A user who was never named has no number and is told of nothing.
     pub numbers: HashMap<UserId, UserNo>,
     /// The names of the authors of comments whose mentions an edit changes.
     pub authors: HashMap<UserNo, UserId>,
 }
 
-/// What is to be known of the mentions in these changes: at most two reads, and none if nobody is mentioned.
+/// Reads what is to be known of the mentions in these changes: at most two reads of the Archive, and none if nobody is
+/// mentioned.
 pub async fn mentioned_by(archive: &(impl Names + Comments + ?Sized), writes: &[CommentWrite]) -> Result<Mentioned> {
     let users: Vec<UserId> = writes.iter().flat_map(CommentWrite::mentions).cloned().collect();
     if users.is_empty() {

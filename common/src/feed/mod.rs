@@ -25,7 +25,7 @@
 //!
 //! [`Feeds`] is what all of them share: the stores and the settings. What a rule keeps in memory lies with that rule:
 //! `Building` (locks of rebuilds) in `Feeds`, `Looked` (which pulled records were looked at) in [`Changes`], `Windows`
-//! (of deep pages) in [`Pages`]. A process may lose all of it.
+//! (of deep pages) in [`Pages`]. A process may lose all this memory.
 
 mod audience;
 mod changes;
@@ -76,12 +76,12 @@ use retention::Retention;
 /// How often a rule tries again when others overtake it, before it gives the work back.
 pub const TRIES: usize = 64;
 
-/// What a follow brings from before it.
+/// How many items from before the follow a follow brings, unless configured otherwise.
 pub const DEFAULT_BACKFILL: usize = 100;
 
 /// The stores of all feeds, and what is set for them. Every inbox that a rule finds missing is built here.
 ///
-/// One process has one: it lets each inbox be built by one task at a time.
+/// One process has one `Feeds`, which lets each inbox be built by one task at a time.
 pub struct Feeds {
     archive: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
@@ -128,8 +128,8 @@ impl Feeds {
         Self { jobs: Some(jobs), ..self }
     }
 
-    /// Gives these feeds the settings of the named ones. Without a [clock](Self::with_retention) nothing is too old for
-    /// one.
+    /// Gives these feeds the settings of the named feeds. Without a [clock](Self::with_retention) no item is too old
+    /// for a named feed.
     pub fn with_named(self, named: NamedFeeds) -> Self {
         self.hold(named, self.visible());
         self
@@ -151,9 +151,9 @@ impl Feeds {
         self
     }
 
-    /// From now on these are the named feeds, and these are whose comments and reactions users see. Each call that has
-    /// begun ends by what held before or by this. A feed that was configured before must be among `named`, since
-    /// devices may hold it.
+    /// Replaces the named feeds, and the setting of whose comments and reactions users see. A call that has begun ends
+    /// by the old settings or by the new ones. A feed that was configured before must be among `named`, since devices
+    /// may hold it.
     pub fn hold(&self, named: NamedFeeds, visible: Visible) {
         self.given.store(Arc::new(Given { named: Arc::new(named), visible }));
     }

@@ -1,4 +1,4 @@
-//! The people of a page: who stands beside its items, each once.
+//! The people of a page: the name and the avatar of each author of its items, each author once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

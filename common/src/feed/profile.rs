@@ -47,7 +47,7 @@ pub async fn profile(
 ) -> Result<(Vec<Arc<Item>>, Option<DisplayKey>)> {
     let (mut stretch, mut looked) = (Stretch::new(page), 0);
     while looked < LOOKED_AT {
-        // Where some may not be seen, there may be many more of them.
+        // If some items may not be seen, many more may follow: then each read asks for as many as one read may.
         let asked = if looked == 0 { stretch.wants() + shown.len() } else { FETCH };
         let keys = match of {
             ItemsOf::Outbox(author, feed) => archive.profile(author, feed, before, asked).await?,

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::search::{ItemQuery, LOOKED_AT, SearchPlace, TextFields};
 use crate::{Item, ItemId};
 
-/// How often one page asks the index. Each time that reads a bounded number of rows.
+/// How often one page asks the index at most. Each time, the index reads a bounded number of rows.
 const LOOKS_MAX: usize = 16;
 
 /// How many bytes of bodies one page looks at.

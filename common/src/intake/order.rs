@@ -1,8 +1,8 @@
 //! Which of the calls that wait may begin: calls that concern one user or one item are carried out one after the other,
 //! in the order in which they came; others at the same time.
 //!
-//! An edit or a delete names an item, not its author, and may name it by another of its keys than the publish before it
-//! does. So it waits for all calls before it, and all calls after it wait for it.
+//! An edit or a delete names an item, not the author, and may name the item by another key than the publish did. So an
+//! edit or a delete waits for all calls before it, and all calls after it wait for it.
 //!
 //! Invariant: a call begins only when no earlier call that is not [done](Order::done) concerns what it concerns.
 
@@ -16,7 +16,7 @@ use super::{Call, Within};
 /// A user or an item that a call concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Concern {
-    /// A user, by its name.
+    /// A user, by the user id.
     User(String),
     /// An item, as the call names it: an id, or `foreign:` and the foreign id.
     Item(String),
@@ -27,7 +27,7 @@ pub enum Concern {
 pub enum Concerns {
     /// These users and items.
     These(Vec<Concern>),
-    /// Nobody knows what, so maybe anything.
+    /// Unknown users and items, so maybe all.
     Anything,
 }
 
@@ -105,7 +105,7 @@ struct Entry {
 pub struct Order(VecDeque<Entry>);
 
 impl Order {
-    /// Adds a call behind all others. Its id must not be that of another.
+    /// Adds a call behind all others. No other call in the order may have the same id.
     pub fn push(&mut self, id: u64, concerns: Concerns) {
         self.0.push_back(Entry { id, concerns, begun: false });
     }

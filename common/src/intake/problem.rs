@@ -1,4 +1,4 @@
-//! What is told of calls that were refused.
+//! What a backend is told of its calls that were refused.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -20,8 +20,8 @@ pub fn fitted(problem: &[u8]) -> String {
     problem.to_string()
 }
 
-/// The operations of a batch that were refused: the number of each, it alone as a batch of its own, and its problem.
-/// `asked` is the body of the batch, and `answer` that of its answer.
+/// The operations of a batch that were refused: the place of each from 0, a batch with that operation alone, and its
+/// problem. `asked` is the body of the batch, and `answer` that of its answer.
 pub fn refused_operations(asked: &[u8], answer: &[u8]) -> Vec<(usize, Vec<u8>, String)> {
     #[derive(serde::Deserialize)]
     struct Asked<'a> {

@@ -1,5 +1,5 @@
-//! The calls of a process to a server that keeps something for it: how many of each kind there were, how they ended,
-//! and how long they took.
+//! Counts the calls of a process to a server that keeps data for the process: how many of each kind there were, how
+//! they ended, and how long they took.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ enum Outcome {
     Answered,
     /// The server was not reached, was late, or has answered with an error.
     Failed,
-    /// The caller has given up before.
+    /// The caller gave up before the server answered.
     Dropped,
 }
 
@@ -38,7 +38,7 @@ impl<V: Labels> Labels for Ended<V> {
     }
 }
 
-/// What is counted of calls of the verbs `V` to one server. Its clones are the same numbers.
+/// The numbers and times of the calls with the verbs `V` to one server. All clones share the same numbers.
 #[derive(Debug)]
 pub struct Calls<V> {
     ended: Series<Ended<V>, Counter>,
@@ -58,7 +58,7 @@ impl<V: Labels> Default for Calls<V> {
 }
 
 impl<V: Labels> Calls<V> {
-    /// Begins to count a call, which is made now; `now` gives the time. To be ended by [`Call::ended`].
+    /// Begins to count a call, which is made now; `now` gives the time. The caller ends it with [`Call::ended`].
     pub fn begin(&self, verb: V, now: fn() -> Instant) -> Call<'_, V> {
         Call { calls: self, verb, now, began: now(), outcome: Outcome::Dropped }
     }
@@ -83,7 +83,7 @@ pub struct Call<'a, V: Labels> {
 }
 
 impl<V: Labels> Call<'_, V> {
-    /// The call has this answer, which is given back.
+    /// Ends the call with this answer, keeps how long the call took, and gives the answer back.
     pub fn ended<T, E>(mut self, answer: Result<T, E>) -> Result<T, E> {
         self.calls.times.of(self.verb).took((self.now)() - self.began);
         self.outcome = if answer.is_ok() { Outcome::Answered } else { Outcome::Failed };

@@ -20,7 +20,7 @@ const FEW_TIMES: &[u64] = &[1_000, 5_000, 25_000, 100_000, 500_000, 2_500_000, 1
 /// The upper bounds of the ranges for numbers of things.
 const COUNTS: &[u64] = &[0, 1, 3, 10, 30, 100, 300, 1_000];
 
-/// A histogram. Its clones are one histogram.
+/// A histogram. All clones share the same numbers.
 #[derive(Debug, Clone)]
 pub struct Histogram(Arc<Ranges>);
 
@@ -31,7 +31,8 @@ struct Ranges {
     /// How many values were in each range.
     values: Box<[AtomicU64]>,
     sum: AtomicU64,
-    /// How many of the numbers that are added make one of the unit that is shown.
+    /// How many units of an added number make one unit that is shown: 1,000,000 for times, since microseconds are added
+    /// and seconds are shown.
     per_unit: f64,
 }
 
@@ -57,7 +58,7 @@ impl Histogram {
         Self(Arc::new(Ranges { bounds, values, sum: AtomicU64::new(0), per_unit }))
     }
 
-    /// Adds a time. It is kept in whole microseconds.
+    /// Adds a time, in whole microseconds.
     pub fn took(&self, time: Duration) {
         self.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
@@ -77,7 +78,7 @@ impl EncodeMetric for Histogram {
         let bounds = bounds.iter().map(|bound| *bound as f64 / per_unit).chain([f64::INFINITY]);
         let values = values.iter().map(|values| values.load(Ordering::Relaxed));
         let buckets: Vec<(f64, u64)> = bounds.zip(values).collect();
-        // The count is that of the values that were just read, so that it fits them, whatever is added meanwhile.
+        // The count is made from the ranges that were just read, so that both agree, whatever is added meanwhile.
         let count = buckets.iter().map(|(_, values)| values).sum();
         let sum = sum.load(Ordering::Relaxed) as f64 / per_unit;
         encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)

@@ -19,7 +19,7 @@ pub trait Labels: Copy + Debug + Send + Sync + 'static {
     fn pairs(self) -> Vec<(&'static str, &'static str)>;
 }
 
-/// One metric for each value of the labels `L`. Its clones are the same metrics.
+/// One metric for each value of the labels `L`. All clones share the same metrics.
 #[derive(Debug)]
 pub struct Series<L, M> {
     each: Arc<[M]>,

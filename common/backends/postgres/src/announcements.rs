@@ -1,4 +1,4 @@
-//! What other programs are to be told: stored in the transaction of each write, read and forgotten by the one relay
+//! The announcements for other programs: stored in the transaction of each write, read and forgotten by the one relay
 //! that holds the lease.
 
 use std::time::Duration;
@@ -25,12 +25,12 @@ WHERE number > $1 ORDER BY number LIMIT $2"#;
 
 const FORGET: &str = "DELETE FROM announcements WHERE number = ANY($1)";
 
-/// The clock is that of the server, so that the clocks of relays need not agree.
+/// The lease is measured by the clock of the database server, so that the clocks of relays need not agree.
 const LEASE: &str = "
 UPDATE announcement_relay SET relay = $1, until = clock_timestamp() + $2 * interval '1 millisecond'
 WHERE relay = $1 OR until < clock_timestamp()";
 
-/// Stores what the operations of a call leave to be told. To be called with the locks of their users held.
+/// Stores the announcements of the operations of a call. The caller must hold the locks of the users who act.
 pub(crate) async fn keep(connection: &mut PgConnection, told: &[Announcement]) -> sqlx::Result<()> {
     sqlx::query(KEEP)
         .bind(column(told, |told| told.at))
@@ -72,7 +72,7 @@ pub(crate) async fn forget(connection: &mut PgConnection, numbers: &[u64]) -> sq
     sqlx::query(FORGET).bind(numbers).execute(connection).await.map(drop)
 }
 
-/// Whether the relay has the lease, from now on for as long as it asks.
+/// Whether the relay gets the lease, which lasts for `lease` from now on.
 pub(crate) async fn lease(connection: &mut PgConnection, relay: &str, lease: Duration) -> sqlx::Result<bool> {
     let ms = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
     let taken = sqlx::query(LEASE).bind(relay).bind(ms as f64).execute(connection).await?;

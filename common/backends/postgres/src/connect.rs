@@ -26,7 +26,7 @@ const OLDEST: i32 = 14;
 const START: Duration = Duration::from_secs(60);
 
 /// How long a start waits until this or another process has brought the tables to this version. An index over hundreds
-/// of millions of rows takes minutes, and one that is given up half way has to be built anew.
+/// of millions of rows takes minutes, and an index that is given up half way has to be built anew.
 const MIGRATION: Duration = Duration::from_secs(3600);
 
 /// The settings of every connection. Sequential scans are off, so each statement reads along indexes and does not get
@@ -37,10 +37,10 @@ const SESSION: [(&str, &str); 10] = [
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("jit", "off"),
-    // What was read behind a lock has to be what the last holder of the lock left.
+    // A read after a lock was taken has to see what the last holder of the lock wrote.
     ("default_transaction_isolation", "read committed"),
-    // A statement is planned once for each connection. Its plan does not depend on what is asked, and planning some of
-    // them takes longer than carrying them out.
+    // A statement is planned once for each connection. The plan does not depend on the values that are asked for, and
+    // planning some statements takes longer than carrying them out.
     ("plan_cache_mode", "force_generic_plan"),
     // No statement runs longer than its caller waits.
     ("statement_timeout", "5s"),
@@ -79,10 +79,10 @@ const MIGRATIONS: [(i64, &str, &str); 22] = [
 pub struct Options {
     /// How many connections this process holds at most, at least 1. Each is a process of the server.
     pub max_connections: u32,
-    /// Into how many buckets the inbox store divides readers, at least 1. It counts for a new store; an existing one
-    /// keeps its own number, and a warning says so.
+    /// Into how many buckets the inbox store divides readers, at least 1. Only a new store takes this number; an
+    /// existing store keeps its own, and a warning says so.
     pub buckets: u16,
-    /// What was decided about writes. Nodes may have different policies.
+    /// The configured rules for writes. Nodes may have different policies.
     pub policy: Policy,
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn by_tls(options: PgConnectOptions, tls: &StoreTls) -> PgConnectOpti
         PgSslMode::Disable => return options,
         _ if tls.is_empty() => return options,
         PgSslMode::VerifyCa => PgSslMode::VerifyCa,
-        // Those below check nothing, and some go on without TLS.
+        // The weaker modes do not check the host name, and some go on without TLS.
         PgSslMode::Allow | PgSslMode::Prefer | PgSslMode::Require | PgSslMode::VerifyFull => PgSslMode::VerifyFull,
     };
     let mut options = options.ssl_mode(mode);

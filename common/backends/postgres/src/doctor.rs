@@ -1,8 +1,8 @@
 //! Looks whether the rows of a database agree with each other, and changes nothing. Servers may go on meanwhile: all
 //! checks read one snapshot.
 //!
-//! Each check is a statement that gives what is wrong, in words. The statements are meant for a whole store, so they
-//! leave the planner its own choice, unlike those of the Archive.
+//! Each check is a statement that gives one sentence for each row that is wrong. The statements are meant for a whole
+//! store, so they leave the planner its own choice, unlike those of the Archive.
 
 mod checks;
 
@@ -29,8 +29,8 @@ SELECT count(*), min(due) FILTER (WHERE due > 0) FROM (
     UNION ALL SELECT direct_due FROM readers WHERE direct_due IS NOT NULL
 ) AS events";
 
-/// Checks the database of `url` as of now. It takes the time to read all of it, and a share of the memory and the disk
-/// of the server for sorting. Cancel safe: nothing is written.
+/// Checks the database of `url` as of now. A check takes the time to read the whole database, and a share of the memory
+/// and the disk of the server for sorting. Cancel safe: nothing is written.
 ///
 /// # Errors
 /// `Misconfigured` if the URL is wrong, or if the database was not made by this version. `Unavailable` if the server
@@ -52,7 +52,7 @@ pub async fn check_with(url: &str, tls: &StoreTls) -> Result<Report> {
     Ok(report)
 }
 
-/// The checks name the tables and columns of this version.
+/// Fails unless the tables have this version, since the checks name the tables and columns of this version.
 async fn expect_tables(connection: &mut PgConnection) -> Result<()> {
     let has_tables = sqlx::query_scalar(HAS_TABLES).fetch_one(&mut *connection).await.map_err(fault::store_error)?;
     let version: Option<i64> = match has_tables {

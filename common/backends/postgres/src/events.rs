@@ -1,5 +1,5 @@
-//! Events: work that accepted writes left to be done. They are the column `due` of authors and edges, and `direct_due`
-//! of readers.
+//! Events: work that accepted writes left to be done. An event is a value in the column `due` of authors and edges, or
+//! `direct_due` of readers.
 //!
 //! ```text
 //!   null ── write ──▶ due since t ── finish up to the head ──▶ null
@@ -11,7 +11,7 @@
 //!                     └──────────── reopen ───────────┘
 //! ```
 //!
-//! Each statement is a transaction. It locks its rows in the order of their numbers, as writes do.
+//! Each statement is a transaction, and locks its rows in the order of their numbers, as writes do.
 
 use std::collections::BTreeMap;
 
@@ -39,10 +39,11 @@ SELECT * FROM (
 ) addressed
 ORDER BY due, kind, one, other LIMIT $2";
 
-/// Finishes pushes of authors up to a record. A record that is appended meanwhile is not seen; the rest then stays
-/// outstanding since an earlier time, which does no harm. Reopened work is finished only as a whole, by a worker that
-/// has gone through all of it since; only then is it known how far it is finished. Whether it was reopened is read from
-/// the locked row, never from an older version of it.
+/// Finishes pushes of authors up to a record. If the record behind the finished ones was appended during the statement,
+/// the statement does not see it: then the push stays outstanding since an earlier time, which does no harm. A reopened
+/// push is finished only as a whole, by a worker that has gone through all its records since; only then is it known how
+/// far the push is finished. Whether a push was reopened is read from the locked row, never from an older version of
+/// that row.
 const FINISH_OUTBOXES: &str = "
 WITH done AS (
     SELECT a.author, done.seq, done.redo, a.due AS was
@@ -73,8 +74,8 @@ FROM done WHERE e.reader = done.reader AND e.author = done.author AND e.generati
 
 const EDGES_DUE: &str = "SELECT author FROM edges WHERE reader = $1 AND due IS NOT NULL ORDER BY author LIMIT $2";
 
-/// Finishes what is addressed to readers up to a record. What is addressed meanwhile is not seen; the rest then stays
-/// outstanding since an earlier time.
+/// Finishes what is addressed to readers up to a record. A record that is addressed during the statement is not seen;
+/// then the rest stays outstanding since an earlier time.
 const FINISH_DIRECT: &str = "
 WITH done AS (
     SELECT r.reader, done.seq
@@ -172,7 +173,7 @@ pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> s
     Ok(stay)
 }
 
-/// Finishes pushes of authors. Answers those that stay outstanding because they were reopened.
+/// Finishes pushes of authors. Answers the pushes that stay outstanding because they were reopened.
 async fn finish_outboxes(
     connection: &mut PgConnection,
     reached: &BTreeMap<UserNo, (u64, u64)>,

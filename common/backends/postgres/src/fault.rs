@@ -14,7 +14,7 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 /// The SQLSTATE by which the server says that its disk is full.
 const DISK_FULL: &str = "53100";
 
-/// How often a transaction is tried that others were in the way of.
+/// How often a transaction is tried in all, if other transactions are in its way.
 pub(crate) const TRIES: usize = 5;
 
 /// What to do about a connection that does not keep the settings of its session.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Invariants:
-//! - Numbers are dense from 1: only the next one is ever given, and none is taken back.
+//! - Numbers are dense from 1: only the next number is ever given, and no number is taken back.
 //! - A name has one number, whatever several nodes do at once.
 
 use std::collections::HashMap;
@@ -20,14 +20,14 @@ use crate::rows;
 
 const NUMBERS: &str = "SELECT name, id FROM feeds WHERE name = ANY($1)";
 
-/// Gives the next number to a name. If another transaction is giving this number, or one to this name, it waits for
-/// that and then does nothing.
+/// Gives the next number to a name. If another transaction is giving this number, or a number to this name, the
+/// statement waits for that transaction, and does nothing if it commits.
 const GIVE: &str = "
 INSERT INTO feeds (id, name) SELECT coalesce(max(id), 0) + 1, $1 FROM feeds ON CONFLICT DO NOTHING";
 
 const ALL: &str = "SELECT id FROM feeds ORDER BY id";
 
-/// The number of each name, in the order asked. A name that was never seen gets a new one.
+/// The number of each name, in the order asked. A name that was never seen gets a new number.
 pub(crate) async fn intern(pool: &Pool, names: &[CompactString]) -> Result<Vec<FeedId>> {
     let asked: Vec<&str> = names.iter().map(CompactString::as_str).collect();
     let asked = &asked[..];
@@ -37,7 +37,7 @@ pub(crate) async fn intern(pool: &Pool, names: &[CompactString]) -> Result<Vec<F
         if found.len() == asked.len() {
             return Ok(found);
         }
-        // If this gave nothing, another node was first. The loop tries again, with one node less in the way.
+        // If the statement gave no number, another node was first. The loop tries again.
         for name in asked.iter().filter(|name| !known.contains_key(**name)) {
             pool.write(work!(|connection| sqlx::query(GIVE).bind(name).execute(connection))).await?;
         }

@@ -1,7 +1,7 @@
 //! Calls that finish events at the same time share statements.
 //!
-//! Invariant: a call is answered with what stays outstanding of its own events. If a statement fails, each of the calls
-//! is told so, and may finish its events again.
+//! Invariant: a call is answered with what stays outstanding of its own events. If a statement fails, each of its calls
+//! gets the error, and may finish its events again.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::events;
 use crate::groups::{self, Groups, UpTo};
 use crate::pool::{self, Pool, work};
 
-/// How many groups are carried out at once. Two that finish events of the same author wait for each other.
+/// How many groups are carried out at once. Two groups that finish events of the same author wait for each other.
 const GROUPS: usize = 2;
 
 /// A group takes no further call once it has this many events.
@@ -39,7 +39,7 @@ async fn carry_out(pool: &Pool, calls: Vec<Call>) {
     }
 }
 
-/// Whether an event that stays is of the outbox of one of these.
+/// Whether the outbox of an event that stays outstanding is also the outbox of an event in `asked`.
 fn is_one_of(stays: &Event, asked: &[Event]) -> bool {
     let Event::Outbox { author: stays, .. } = stays else { return false };
     asked.iter().any(|event| matches!(event, Event::Outbox { author, .. } if author == stays))

@@ -5,16 +5,17 @@
 //! ```
 //!
 //! No call waits for others to come: a lone call is begun as soon as the tasks that can run at that moment have run, so
-//! that what several of them ask at once is one group. Calls that come while all groups are busy share the next one.
+//! that the calls which several tasks make at once are one group. Calls that come while all groups are busy share the
+//! next group.
 //!
 //! Invariants:
-//! - A group is begun after each of its calls was made, so it sees all that was durable by then.
+//! - A group is begun after each of its calls was made, so it sees all data that was durable before the calls.
 //! - Calls are put into groups in the order in which they came.
-//! - A caller that goes away does not affect the others. If its call was not begun, it never is.
-//! - A caller gives up after [`pool::CALL`]. One that asks [to the end](Groups::ask_to_the_end) gives up only a call
-//!   that was not begun; once it is begun, the caller waits for the answer.
-//! - Each group is a task of its own. If it ends without answers, by a panic or with its runtime, its callers are told
-//!   so.
+//! - A caller that goes away does not affect other callers. If its call was not begun, the call never is.
+//! - A caller gives up after [`pool::CALL`]. A caller that asks [to the end](Groups::ask_to_the_end) gives up only a
+//!   call that was not begun; once the call is begun, this caller waits for the answer.
+//! - Each group is a task of its own. If the task ends without answers, by a panic or with its runtime, the callers of
+//!   the group learn that there is no answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,12 +35,12 @@ pub(crate) struct Call<Q, A> {
 }
 
 impl<Q, A> Call<Q, A> {
-    /// Answers the caller. If it has gone away, the answer is dropped.
+    /// Answers the caller. If the caller has gone away, the answer is dropped.
     pub(crate) fn answer(self, answer: Result<A>) {
         _ = self.answer.send(answer);
     }
 
-    /// Whether a caller still waits for the answer. From now on it cannot give up.
+    /// Whether the caller still waits for the answer. From now on a caller that asks to the end cannot give up.
     fn begin(&self) -> bool {
         !self.answer.is_closed() && !self.decided.swap(true, Ordering::AcqRel)
     }
@@ -53,9 +54,9 @@ pub(crate) trait Group<Q, A>: Default + Send + 'static {
     fn is_full(&self) -> bool;
 }
 
-/// What a call asks for, of which a group takes so much.
+/// The weight of what a call asks for. A group takes calls up to a weight.
 pub(crate) trait Weight: Send + 'static {
-    /// How many of the group's parts it takes.
+    /// How much of the room of a group the call takes.
     fn weight(&self) -> usize {
         1
     }
@@ -67,7 +68,7 @@ impl<T: Send + 'static> Weight for Vec<T> {
     }
 }
 
-/// Calls that weigh `MAX` together; the last of them may weigh more than was left.
+/// A group of calls that weigh about `MAX` together: the last call may weigh more than the room that was left.
 pub(crate) struct UpTo<const MAX: usize, Q, A> {
     pub(crate) calls: Vec<Call<Q, A>>,
     weight: usize,
@@ -91,12 +92,13 @@ impl<const MAX: usize, Q: Weight, A: Send + 'static> Group<Q, A> for UpTo<MAX, Q
 }
 
 impl<const MAX: usize, Q: Copy, A> UpTo<MAX, Q, A> {
-    /// What each call asks for, in their order.
+    /// What each call asks for, in the order of the calls.
     pub(crate) fn asked(&self) -> Vec<Q> {
         self.calls.iter().map(|call| call.asked).collect()
     }
 
-    /// Answers each call from what was `found` for it, in their order; or all of them with the error.
+    /// Answers each call from the value that was `found` for it, in the order of the calls; or all calls with the
+    /// error.
     pub(crate) fn answer<F>(self, found: Result<Vec<F>>, answer: impl Fn(Q, F) -> Result<A>) {
         match found {
             Ok(found) => self.calls.into_iter().zip(found).for_each(|(call, found)| {
@@ -114,7 +116,7 @@ pub(crate) struct Groups<Q, A>(mpsc::Sender<Call<Q, A>>);
 
 impl<Q: Send + 'static, A: Send + 'static> Groups<Q, A> {
     /// Starts the task on the current runtime. At most `under_way` groups are carried out at once, and at most
-    /// `waiting` calls wait for theirs.
+    /// `waiting` calls wait for a group.
     pub(crate) fn start<G, F>(under_way: usize, waiting: usize, carry_out: impl Fn(G) -> F + Send + 'static) -> Self
     where
         G: Group<Q, A>,
@@ -125,7 +127,7 @@ impl<Q: Send + 'static, A: Send + 'static> Groups<Q, A> {
         Self(calls)
     }
 
-    /// Whether as many calls wait as may.
+    /// Whether no further call may wait for a group now.
     pub(crate) fn is_full(&self) -> bool {
         self.0.capacity() == 0
     }
@@ -137,8 +139,8 @@ impl<Q: Send + 'static, A: Send + 'static> Groups<Q, A> {
     }
 
     /// Makes a call; if too many wait, it waits for room first. Answers `None` if the call was not begun within
-    /// [`pool::CALL`], and then it never is, or if there will never be an answer. A call that was begun is waited for
-    /// as long as its group takes, so that its caller learns what it did.
+    /// [`pool::CALL`], and then the call is never begun, or if there will never be an answer. The caller waits for a
+    /// call that was begun as long as its group takes, so that the caller learns what the call did.
     pub(crate) async fn ask_to_the_end(&self, asked: Q) -> Option<Result<A>> {
         let (answer, mut answered) = oneshot::channel();
         let decided = Arc::new(AtomicBool::new(false));

@@ -1,7 +1,7 @@
 //! Whether the items of authors stand in their own feeds, and which items a user has sent.
 //!
-//! Invariant: what the store is told is stored while nobody appends to an outbox. So each write of a new author either
-//! was visible by then, and the walk finds the author, or sees what was stored and gives the author its edge.
+//! Invariant: a new setting is stored while nobody appends to an outbox. So each write of a new author either was
+//! visible by then, and the walk finds the author, or the write sees the new setting and gives the author its edge.
 
 use feedgate_common::{DisplayKey, UserId, UserNo};
 use sqlx::PgConnection;
@@ -11,7 +11,7 @@ use crate::users::user_id;
 
 const IS_ON: &str = "SELECT own_posts FROM own_posts";
 
-/// Writers of outboxes lock rows of this table in share mode. Those that are under way have ended once it is locked.
+/// Writers of outboxes lock rows of this table. All writers that were under way have ended once the table is locked.
 const LOCK: &str = "LOCK TABLE authors IN EXCLUSIVE MODE";
 
 const SET: &str = "
@@ -19,7 +19,7 @@ INSERT INTO own_posts AS o (own_posts, at) VALUES ($1, 0)
 ON CONFLICT (one) DO UPDATE SET own_posts = excluded.own_posts, at = excluded.at
 WHERE o.own_posts <> excluded.own_posts";
 
-/// One row without an author if there is none beyond.
+/// Gives one row without an author if the walk is under way and there is no further author.
 const DUE: &str = "
 SELECT a.author, a.name FROM own_posts o
 LEFT JOIN LATERAL (
@@ -53,7 +53,7 @@ pub(crate) async fn set(connection: &mut PgConnection, on: bool) -> sqlx::Result
     Ok(())
 }
 
-/// The next authors to whom `on` is still to be carried out.
+/// The next authors for whom `on` is still to be carried out; `None` if there is no such walk under way.
 pub(crate) async fn due(
     connection: &mut PgConnection,
     on: bool,
@@ -68,7 +68,7 @@ pub(crate) async fn due(
     authors.map(|(author, name)| Ok((rows::user_of(author)?, user_id(&name)?))).collect::<sqlx::Result<_>>().map(Some)
 }
 
-/// Stores up to which author `on` is carried out.
+/// Stores up to which author `on` is carried out; `None` ends the walk.
 pub(crate) async fn done(connection: &mut PgConnection, on: bool, upto: Option<UserNo>) -> sqlx::Result<()> {
     sqlx::query(DONE).bind(on).bind(upto.map(rows::user)).execute(connection).await?;
     Ok(())

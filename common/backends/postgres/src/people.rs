@@ -1,6 +1,6 @@
 //! What the business says of its users: a row for each user of whom anything is said. All rows of a call are put by one
 //! statement, in the order of the users, so that calls that name the same users wait for each other and never in a
-//! circle. While search is on, that statement also puts them among what is to be indexed.
+//! circle. While search is on, that statement also notes that these users are to be indexed.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ const PEOPLE: &str = r#"SELECT "user", name, avatar, attrs FROM people WHERE "us
 
 type Row = (i32, Option<String>, Option<String>, Option<String>);
 
-/// Stores these people in their order. Answers for each whether that changed anything.
+/// Stores these people in the order given. Answers for each person whether anything changed.
 pub(crate) async fn put(
     connection: &mut PgConnection,
     people: &[(UserNo, Person)],
@@ -75,7 +75,7 @@ pub(crate) async fn put(
     Ok(answers)
 }
 
-/// Removes the person of `user`. Answers whether there was one.
+/// Removes the row of `user`. Answers whether there was a row.
 pub(crate) async fn remove(connection: &mut PgConnection, user: UserNo) -> sqlx::Result<bool> {
     let gone: Option<i32> = sqlx::query_scalar(REMOVE).bind(rows::user(user)).fetch_optional(connection).await?;
     Ok(gone.is_some())

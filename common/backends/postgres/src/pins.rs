@@ -1,5 +1,5 @@
-//! What users have pinned to their profiles: a row for each user, under whose lock it changes. After an error the
-//! connection is closed, which ends the transaction.
+//! What users have pinned to their profiles: a row for each user. The pins of a user change under the lock of that row.
+//! After an error the connection is closed, which ends the transaction.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 
 use crate::rows;
 
-/// Makes the row if there is none, and locks it.
+/// Makes the row of the user if there is none, and locks the row.
 const LOCK: &str = r#"
 INSERT INTO pins ("user", items, feeds) VALUES ($1, '{}', '{}')
 ON CONFLICT ("user") DO UPDATE SET "user" = EXCLUDED."user"

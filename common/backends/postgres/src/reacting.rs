@@ -1,8 +1,9 @@
-//! Reactions: those that wait at the same time are one transaction.
+//! Carries out reactions: calls that wait at the same time are one transaction.
 //!
-//! A hot item gets thousands of likes a second. If each were a transaction of its own, each would wait for the disk,
-//! and all of them for the rows that they count in. If the author is told of them, they would also wait for the one row
-//! that guards what is addressed to a user, and keep all connections of this process. So a few groups share the work.
+//! A hot item gets thousands of likes a second. If each like were a transaction of its own, each would wait for the
+//! disk, and all of them for the rows that count likes. If the author is told of likes, they would also wait for the
+//! one row that guards what is addressed to a user, and keep all connections of this process busy. So a few groups
+//! share the work.
 //!
 //! ```text
 //!   nobody is told    one statement that gives, or takes back
@@ -12,7 +13,7 @@
 //! ```
 //!
 //! Invariants: calls are carried out in the order in which they came; a call is in one transaction as a whole. If a
-//! group fails, all its calls do, and nothing of them is written.
+//! group fails, all its calls fail, and nothing is written.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ const GROUPS: usize = 4;
 /// A group takes no further call once it has this many reactions.
 const GROUP_MAX: usize = 500;
 
-/// How many calls may wait for a group.
+/// How many calls may wait for a group; further calls are refused.
 const CALLS_MAX: usize = 4096;
 
 /// After how many ms a caller whose call was refused is told to try again.
@@ -90,7 +91,7 @@ impl Reacting {
         if self.0.is_full() {
             return Err(StoreError::Overloaded { retry_after_ms: RETRY_AFTER_MS });
         }
-        // It waits to the end, so that the caller, which tells the workers, knows what was committed.
+        // The call waits to the end, so that its caller, which tells the workers, knows what was committed.
         self.0.ask_to_the_end(Asked { reactions, on, telling }).await.unwrap_or_else(|| Err(pool::no_reply()))
     }
 }
@@ -105,7 +106,7 @@ async fn carry_out(pool: &Pool, calls: Vec<Call>, settings: Settings) {
     }
 }
 
-/// The answer to each call, after one transaction.
+/// Carries out these calls in one transaction, and gives the answer to each call.
 async fn all(
     connection: &mut PgConnection,
     asked: &[&Asked],
@@ -132,7 +133,7 @@ async fn attempt(
         let all: Vec<&Reaction> = asked.iter().flat_map(|call| &call.reactions).collect();
         reactions::lock_counters(connection, &all).await?;
     }
-    // For each call its outcomes, and what they tell.
+    // For each call its outcomes, and the writes that tell users of them.
     let mut outcomes: Vec<(Vec<Outcome>, Vec<Write>)> = Vec::with_capacity(asked.len());
     for run in asked.chunk_by(|one, next| one.on == next.on) {
         outcomes.extend(carry_out_run(connection, run).await?);

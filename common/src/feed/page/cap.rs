@@ -1,4 +1,4 @@
-//! Where a feed ends that shows only so many of its newest adds. No IO: it says what to read.
+//! Finds the end of a feed that shows only a limited number of its newest adds. No IO: the answer says what to read.
 //!
 //! ```text
 //!   what the log shows above its floor ─▶ enough? ─▶ the end
@@ -10,15 +10,16 @@ use crate::archive::Below;
 
 /// Where a feed that shows a limited number of adds ends.
 pub(super) enum End {
-    /// This is the last add that is shown; `None`: the feed ends by itself.
+    /// The last add that is shown; `None` if the feed shows fewer adds than it may.
     At(Option<DisplayKey>),
-    /// The last of these is, if there are as many as are asked for.
+    /// The last add of this read of the Archive is the last that is shown, if the read gives as many adds as it asks
+    /// for.
     Below(Below),
 }
 
 impl End {
-    /// Of a feed whose log shows these above its floor, oldest first, and of which at most `most` are shown, at least
-    /// 1.
+    /// The end of a feed whose log shows the adds `shown` above its floor, oldest first. The feed shows at most `most`
+    /// adds, and `most` is at least 1.
     pub(super) fn of(shown: &[DisplayKey], floor: Option<DisplayKey>, most: usize) -> Self {
         match (shown.len().checked_sub(most), floor) {
             (Some(last), _) => Self::At(Some(shown[last])),

@@ -1,4 +1,5 @@
-//! The way of one page down a feed: through the log to its floor, then through a window. No IO: it says what to read.
+//! The way of one page down a feed: through the log to its floor, then through a window. No IO: a [`Leg`] says what to
+//! read.
 //!
 //! ```text
 //!   cursor ─▶ what lives in the log above its floor ─▶ the window, from the floor or the cursor down ─▶ the end
@@ -6,7 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! - The keys it gives descend strictly, and between the cursor and the last of them it leaves out none (I7).
+//! - The keys that a descent gives descend strictly, and no key between the cursor and the last given key is left out
+//!   (I7).
 //! - No item comes twice. The Archive may know already that an item has moved below the floor, while the log still
 //!   shows it above; or an item may move down between two reads of the Archive. It stands where it came first.
 
@@ -22,7 +24,7 @@ use crate::{DisplayKey, ItemId};
 
 /// The next part of the way down through a feed.
 pub(super) enum Leg {
-    /// These, newest first; at least one.
+    /// These keys, newest first; at least one.
     Keys(Vec<DisplayKey>),
     /// A read of the Archive, to be [told](Descent::told).
     Read(Below),
@@ -105,7 +107,7 @@ impl<'a> Descent<'a> {
         }
     }
 
-    /// The window it has come through, if it has come that far.
+    /// The window of the Archive's adds through which the descent has come; `None` if it has not come below the log.
     pub(super) fn into_window(self) -> Option<Window> {
         self.window
     }

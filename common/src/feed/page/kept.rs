@@ -1,7 +1,7 @@
 //! Windows that the next page of the same reader may go on in.
 //!
-//! Invariants: nothing is right because of what is kept here, and nothing wrong because it is lost. Bounded by
-//! [`BYTES_MAX`] in all; each is kept [as long as it is worth](Window::worth) after it was last used.
+//! Invariants: a page is the same with or without the windows that are kept here. They are bounded by [`BYTES_MAX`] in
+//! all; each is kept [as long as it is worth](Window::worth) after it was last used.
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -37,13 +37,13 @@ impl Default for Windows {
 }
 
 impl Windows {
-    /// The reader's window, if its time is not past at `now`.
+    /// The window of the reader's inbox, if it may still be used at `now`, in Unix ms.
     pub(super) fn get(&self, key: InboxKey, now: Millis) -> Option<Window> {
         let kept = self.0.get(&key)?;
         (now < kept.until).then_some(kept.window)
     }
 
-    /// Keeps it, in place of the one before.
+    /// Keeps a window of the reader's inbox, in place of the window kept before.
     pub(super) fn keep(&self, key: InboxKey, window: Window, now: Millis) {
         self.0.insert(key, Kept { until: now.saturating_add(window.worth()), window });
     }

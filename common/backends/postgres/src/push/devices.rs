@@ -1,5 +1,5 @@
-//! Devices that push services reach. A change of them locks the row of the reader, which says whether there are any.
-//! After an error the connection is closed, which ends the transaction.
+//! Devices that push services reach. A change of devices locks the row of the reader, which says whether the reader has
+//! devices. After an error the connection is closed, which ends the transaction.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ WHERE reader = $1 AND listens AND NOT EXISTS (SELECT FROM push_devices WHERE rea
 const DEVICES: &str = "
 SELECT reader, device, platform, token, feeds, since FROM push_devices WHERE reader = ANY($1) ORDER BY reader, device";
 
-/// Whether the user may have the device; then it is registered.
+/// Registers a device, unless the user has too many others. Answers whether the device is registered.
 pub(crate) async fn register(connection: &mut PgConnection, user: UserNo, device: &PushDevice) -> sqlx::Result<bool> {
     let user = rows::user(user);
     sqlx::query("BEGIN").execute(&mut *connection).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn register(connection: &mut PgConnection, user: UserNo, device
     Ok(fits)
 }
 
-/// Whether the device was taken away.
+/// Removes a device; if `token` is given, only if the device has this token. Answers whether the device was removed.
 pub(crate) async fn unregister(
     connection: &mut PgConnection,
     user: UserNo,
@@ -74,7 +74,7 @@ pub(crate) async fn unregister(
     Ok(taken.rows_affected() > 0)
 }
 
-/// The devices of each user, by device.
+/// The devices of each of these users, in the order of device ids.
 pub(crate) async fn devices(connection: &mut PgConnection, users: &[UserNo]) -> sqlx::Result<Vec<Vec<PushDevice>>> {
     let asked: Vec<i32> = users.iter().copied().map(rows::user).collect();
     let read: Vec<(i32, String, String, String, Vec<i16>, i64)> =

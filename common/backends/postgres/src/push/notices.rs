@@ -1,10 +1,10 @@
 //! Notices: what readers are still to be told. Each function is a transaction, and locks its rows in the order of their
 //! keys, or passes by those that are locked.
 //!
-//! What becomes of a notice after a call, [`NoticeRow::settled`] says: its rows are locked, loaded and stored. What a
-//! note and a retry make of a notice, `NOTE` and `RETRY_DEAD` say again. A note is part of each push step to readers
-//! who listen, and loading the rows first took three times as long; and only one statement is atomic where a row may be
-//! new.
+//! [`NoticeRow::settled`] decides what becomes of a notice after a call to a push service: the rows are locked, loaded
+//! and stored. What a note and a retry make of a notice is repeated here in SQL, in `NOTE` and `RETRY_DEAD`. A note is
+//! part of each push step to readers who listen, and loading the rows first took three times as long; and only one
+//! statement is atomic where a row may be new.
 
 use std::collections::HashMap;
 
@@ -31,10 +31,10 @@ SET item = excluded.item,
     sent = false
 WHERE known.item <> excluded.item";
 
-/// Says up to where a reader was told of what is addressed to it, together with the notes.
+/// Stores up to which record addressed to the reader was noted, in the transaction of the notes.
 const NOTED: &str = "UPDATE readers SET noted = $2 WHERE reader = $1 AND listens AND noted < $2";
 
-/// Forgets those whose readers were told long enough ago.
+/// Removes notices that were sent and whose time has passed.
 const FORGET: &str = "
 WITH over AS (
     SELECT reader, feed FROM push_notices WHERE due <= $1 AND sent ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -180,7 +180,7 @@ pub(crate) async fn settle(connection: &mut PgConnection, settled: &[Settled], n
     sqlx::query("COMMIT").execute(connection).await.map(drop)
 }
 
-/// Stores what a call has changed in rows that are locked.
+/// Stores what a call to a push service has changed in notices whose rows are locked.
 async fn store(connection: &mut PgConnection, after: &[(InboxKey, NoticeRow)]) -> sqlx::Result<()> {
     let (readers, feeds) = readers_and_feeds(after.iter().map(|(key, _)| *key));
     let rows = || after.iter().map(|(_, row)| row);
@@ -226,7 +226,7 @@ pub(crate) async fn dead(
     read.into_iter().map(dead).collect()
 }
 
-/// How many dead notices are due now.
+/// Makes dead notices due now. Answers how many.
 pub(crate) async fn retry_dead(
     connection: &mut PgConnection,
     reader: Option<UserNo>,
@@ -238,7 +238,7 @@ pub(crate) async fn retry_dead(
     Ok(usize::try_from(revived).unwrap_or_default())
 }
 
-/// How many dead notices were forgotten.
+/// Removes dead notices. Answers how many.
 pub(crate) async fn forget_dead(
     connection: &mut PgConnection,
     reader: Option<UserNo>,

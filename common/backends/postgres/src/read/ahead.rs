@@ -1,11 +1,11 @@
 //! What is ahead of the push of an author: the records that are not finished, and the followers who get them.
 //!
-//! It is one statement and so one snapshot. Calls that wait at the same time share a statement, so a burst of posts of
-//! many authors costs few. A statement begins after each of its calls was made.
+//! One statement reads both, and so one snapshot. Calls that wait at the same time share a statement, so a burst of
+//! posts of many authors costs few statements. A statement begins after each of its calls was made.
 //!
-//! Followers are kept, with the number of their state, which grows with each change of them and is never given twice. A
-//! later statement that finds the same number reads no followers: those that are kept are the ones of its snapshot too.
-//! Only their counters may be older.
+//! The followers of an author are kept in memory, with a state number, which grows with each change of the followers
+//! and is never given twice. A later statement that finds the same number reads no followers: the kept followers are
+//! also those of its snapshot. Only their counters may be older.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::rows;
 /// How many statements are under way at once.
 const QUERIES: usize = 4;
 
-/// A statement takes no further call once it has this many.
+/// A statement takes no further call once it has this many calls.
 const AUTHORS_MAX: usize = 32;
 
 /// How many calls may wait for a statement; further calls wait for a place.
@@ -79,7 +79,7 @@ type Row = (
     Option<bool>,
 );
 
-/// The author of whom is asked, and how many records and recipients are wanted.
+/// The author whose records are asked for, and how many records and recipients are wanted.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     author: UserNo,
@@ -87,7 +87,7 @@ struct Asked {
     recipients: usize,
 }
 
-/// The number of a state of followers: no other state of them has it.
+/// The number of a state of an author's followers: no other state of the same followers has this number.
 type State = i64;
 
 /// No followers have this state.
@@ -100,7 +100,7 @@ struct Kept {
     followers: Vec<Recipient>,
 }
 
-/// The followers that are kept, up to [`KEPT_MAX`]; those that were asked for last stay.
+/// The followers that are kept, up to [`KEPT_MAX`] bytes; followers that nobody asked for lately go first.
 type Followers = Cache<UserNo, Arc<Kept>, ByBytes>;
 
 #[derive(Debug, Clone)]
@@ -175,7 +175,7 @@ async fn read(connection: &mut PgConnection, asked: &[(Asked, Option<Arc<Kept>>)
     Ok(found)
 }
 
-/// Adds the followers that are kept, or keeps those that were read.
+/// Adds the kept followers to the answer, or keeps the followers that were read.
 fn with_followers((asked, kept): &(Asked, Option<Arc<Kept>>), found: Found, followers: &Followers) -> Ahead {
     let Found { state, mut ahead } = found;
     if ahead.outbox.records.iter().all(|record| record.route == Route::Pull) {
@@ -194,7 +194,7 @@ fn with_followers((asked, kept): &(Asked, Option<Arc<Kept>>), found: Found, foll
     ahead
 }
 
-/// The calls for what is ahead of this process, and the tasks that carry them out.
+/// The calls of this process that ask what is ahead of authors, and the tasks that carry the calls out.
 pub(crate) struct SharedAhead {
     groups: Groups<Asked, Option<Ahead>>,
     followers: Arc<Followers>,
@@ -218,8 +218,8 @@ impl SharedAhead {
         self.groups.ask(asked).await.unwrap_or_else(|| Err(pool::unanswered()))
     }
 
-    /// Keeps the followers of an author no longer: a caller who reads them in another way has found their counters too
-    /// old.
+    /// Drops the kept followers of an author: a caller has found their counters too old, and reads the followers in
+    /// another way.
     pub(crate) fn forget(&self, author: UserNo) {
         self.followers.remove(&author);
     }

@@ -1,4 +1,4 @@
-//! The counts of the statistics page: exact while small, estimated beyond, and never by a scan of a big table.
+//! The counts of the statistics page: exact while small, estimated when greater, and never by a scan of a big table.
 //!
 //! Users are counted by the counter that numbers them. Each other count is the number of entries in a partial index, up
 //! to a bound; beyond it the answer is what the server's last VACUUM or ANALYZE found in that index. The index of

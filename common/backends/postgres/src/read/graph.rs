@@ -9,9 +9,9 @@ use sqlx::{PgConnection, Row as _};
 use crate::fault::corrupt;
 use crate::rows;
 
-/// Several edges, each with its place among those asked, and in each row the numbers of all named feeds. Without a row
-/// of an edge, the reader follows if everyone follows the author, unless it is the author. If there is no edge, one row
-/// holds the feeds alone.
+/// Several edges, each with its place among those asked, and in each row the numbers of all named feeds. If an edge has
+/// no row, the reader follows if everyone follows the author, unless the reader is the author. If there is no edge, one
+/// row holds the feeds alone.
 const EDGES_AND_FEEDS: &str = "
 SELECT f.ids, e.* FROM (SELECT array(SELECT id FROM feeds ORDER BY id) AS ids) f LEFT JOIN (
     SELECT asked.n, coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since),
@@ -60,8 +60,8 @@ CROSS JOIN LATERAL (SELECT everyone_since FROM authors WHERE author = asked.auth
 LEFT JOIN LATERAL (SELECT is_on FROM edges WHERE reader = $1 AND author = asked.author OFFSET 0) e ON true
 WHERE coalesce(e.is_on, a.everyone_since IS NOT NULL AND asked.author <> $1)";
 
-/// The users with whom each of some users is in a block: it lies on the edges of both. 12 is the bits of a block by
-/// either side.
+/// The users with whom each of some users is in a block, which stands on the edges in both directions. 12 is the bits
+/// of a block by either side.
 const BLOCKED_WITH: &str = "
 SELECT asked.n, e.author FROM unnest($1::integer[]) WITH ORDINALITY AS asked(reader, n)
 CROSS JOIN LATERAL (SELECT author FROM edges WHERE reader = asked.reader AND shields & 12 <> 0 LIMIT $2) e";
@@ -182,7 +182,7 @@ async fn among(
     read.into_iter().map(rows::user_of).collect()
 }
 
-/// For each of these users, in its place, the users with whom it is in a block.
+/// For each of these users, in the order given, the other users with whom this user is in a block.
 pub(crate) async fn blocked_with(
     connection: &mut PgConnection,
     users: &[UserNo],
@@ -191,7 +191,7 @@ pub(crate) async fn blocked_with(
     others(connection, BLOCKED_WITH, users, limit).await
 }
 
-/// For each of these users, in its place, the users that it follows and that follow it.
+/// For each of these users, in the order given, the other users whom this user follows and who follow back.
 pub(crate) async fn mutual_with(
     connection: &mut PgConnection,
     users: &[UserNo],
@@ -200,7 +200,7 @@ pub(crate) async fn mutual_with(
     others(connection, MUTUAL_WITH, users, limit).await
 }
 
-/// For each of these users, in its place, the others that a statement finds.
+/// For each of these users, in the order given, the other users that a statement finds.
 async fn others(
     connection: &mut PgConnection,
     statement: &'static str,

@@ -1,5 +1,5 @@
 //! Items as readers get them. They are read from the server each time: an item may be edited or deleted through another
-//! node, and nobody may get the old one once that is answered.
+//! node, and nobody may get the old version once the edit or the delete was answered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ macro_rules! living {
 const LIVING: &str = living!("", "");
 
 /// Items with the shields on the edge from a user to their author, whether that edge is on, whether the author is
-/// private, and whether the readers of those that are not for all followers have the user. An edge that is not stored
-/// is on if everyone follows the author.
+/// private, and, for an item that is not for all followers, whether the user is one of its readers. An edge that is not
+/// stored is on if everyone follows the author.
 const ORIGINALS: &str = living!(
     ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, a.everyone_since IS NOT NULL), a.private, CASE i.route
         WHEN 0 THEN EXISTS (SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1 AND NOT d.ranked)

@@ -2,8 +2,8 @@
 //!
 //! Changes of several readers have no common order, so each line of a list has a number (`listed`), by which the list
 //! is sorted. Imported follows of one millisecond may share a number, and the number of the user sorts these. No index
-//! has it: so a read takes all lines of the last number, and sorts and cuts them then. A follow keeps its place when
-//! shields go up and down. No list shows the edge of an author to itself.
+//! has the number of the user: so a read takes all lines of the last number, and then sorts and cuts them. A follow
+//! keeps its place when shields go up and down. No list shows the edge of an author to itself.
 
 use std::cmp::Reverse;
 
