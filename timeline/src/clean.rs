@@ -1,7 +1,8 @@
-//! Drops inboxes that nobody has read for so long that they are not kept any more.
+//! Drops inboxes that nobody has read for the time for which unread inboxes are kept.
 //!
-//! When the reader of a dropped inbox returns, the inbox is rebuilt; until then push skips it. Some homes drop inboxes
-//! by themselves. They are asked too, and have nothing to do. Several workers may clean at the same time.
+//! When the reader of a dropped inbox returns, the inbox is rebuilt; until then push skips it. Some stores of inboxes
+//! drop them by themselves: such a store is asked too, and has nothing to do. Several workers may clean at the same
+//! time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
-    /// Cleans until the shutdown. A failed cleaning is a warning; the next one finds the same inboxes.
+    /// Cleans until the shutdown. A failed cleaning is a warning; the next cleaning finds the same inboxes.
     pub(crate) async fn run(&self, shutdown: &CancellationToken) {
         let mut rounds = Rounds::of("a cleaning of the inboxes", self.every, shutdown);
         while rounds.next(async { self.clean(clock::now(), SOME).await }).await {}

@@ -1,4 +1,4 @@
-//! The time of day, in Unix ms: the Archive dates events and notices by it.
+//! The time of day, in Unix ms, by which the Archive dates events and notices.
 
 use std::time::{Duration, SystemTime};
 

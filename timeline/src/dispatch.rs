@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Buckets reach the outbox head at different moments, and the outbox may grow meanwhile. So a record is finished only
-//! when *every* bucket has passed it. A turn takes a bounded number of steps. If records are left after that, or have
+//! when *every* bucket has passed it. A turn takes a bounded number of steps. If records are left after a turn, or have
 //! come meanwhile, the job goes to the end of the queue.
 
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether the job has more to do after the events `finished`, which it has just finished.
+    /// Whether the job has more to do after the events `finished`, which the job has just finished.
     pub(crate) async fn is_behind(&self, job: Job, finished: &[Event]) -> Result<bool> {
         if let Job::Edge { reader, .. } | Job::Edges { reader } = job {
             return Ok(!self.archive.edges_due(reader, 1).await?.is_empty());
@@ -69,7 +69,8 @@ impl Dispatcher {
         })
     }
 
-    /// The head of an outbox that reached to `seq`, by a read that is shared with others if the home has one.
+    /// The head of an outbox whose head was `seq` or greater. If the home has shared reads, this read is shared with
+    /// other calls.
     async fn head(&self, author: UserNo, seq: OutboxSeq) -> Result<OutboxSeq> {
         match self.archive.ahead(author, 0, 0).await? {
             Some(ahead) => Ok(ahead.outbox.head),

@@ -1,7 +1,7 @@
-//! Keeps the index of search near to what is stored, a step at a time.
+//! Brings the index of search up to date with the stored items and users, a step at a time.
 //!
-//! What is outstanding is in the Archive. So a worker that dies loses nothing, and the next one, here or in another
-//! process, goes on. Several workers may do so at once: one of them indexes, the others find nothing to do.
+//! The Archive stores what is still to be indexed. So a worker that dies loses nothing, and the next worker, here or in
+//! another process, goes on. Several workers may index at once: one of them indexes, the others find nothing to do.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rounds::Rounds;
 
-/// How often the worker looks for what is to be indexed. In a cluster, a new item is found about so much later.
+/// How often the worker looks for what is to be indexed. In a cluster, search finds a new item about this much later.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Indexes what one Archive holds.
@@ -30,8 +30,8 @@ impl<A: Search + ?Sized> Indexing<A> {
         while rounds.next(self.round(&mut begun)).await {}
     }
 
-    /// Takes steps until nothing is outstanding. What is to be indexed is said once: of two workers with different
-    /// settings the one that was started last decides, and they do not take turns.
+    /// Takes steps until nothing is outstanding. A worker says only once which fields are to be indexed. So of two
+    /// workers with different settings, the worker that was started last decides.
     async fn round(&self, begun: &mut bool) -> Result<()> {
         let fields = self.fields.as_ref();
         if !*begun {

@@ -1,7 +1,7 @@
 //! Gives every author who has published an edge to itself, or takes it away, as the settings say.
 //!
-//! How far this has come is in the Archive. So a worker that dies loses nothing, and several workers may do so at once:
-//! an edge that is as wanted is left as it is.
+//! The Archive stores how far this work has come. So a worker that dies loses nothing, and several workers may work at
+//! once: an edge that is as wanted is left as it is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use tokio_util::sync::CancellationToken;
 use crate::clock;
 use crate::rounds::Rounds;
 
-/// How often the worker looks whether another one has left something to do.
+/// How often the worker looks whether another worker has left something to do.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// How many authors one step takes.
 const STEP: usize = 200;
 
-/// Carries out for one Archive whether authors' items stand in their own feeds.
+/// Carries out for one Archive the setting whether authors' items stand in their own feeds.
 pub(crate) struct OwnPosts {
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) jobs: Arc<dyn Jobs>,
-    /// Whether the settings let them stand there.
+    /// Whether the settings let authors' items stand in their own feeds.
     pub(crate) on: bool,
 }
 
@@ -37,8 +37,8 @@ impl OwnPosts {
         while rounds.next(self.round(&mut begun)).await {}
     }
 
-    /// Takes steps until nothing is left. The Archive is told once: of two workers with different settings the one that
-    /// was started last decides, and they do not take turns.
+    /// Takes steps until nothing is left. A worker tells the Archive its setting only once. So of two workers with
+    /// different settings, the worker that was started last decides.
     async fn round(&self, begun: &mut bool) -> Result<()> {
         if !*begun {
             self.archive.set_own_posts(self.on).await?;

@@ -1,4 +1,4 @@
-//! Whether the worker's loops come round, and whether anything comes of it. One that hangs cannot say so itself.
+//! Whether the loops of a worker go on, and whether its work gets done. A loop that hangs cannot say so itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,18 +28,18 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// How long ago the loop that is more behind has come round.
+    /// How long ago the last round of a loop was, of the loop whose last round was longer ago.
     pub fn silence(&self) -> Duration {
         let last = self.taking.load(Ordering::Relaxed).min(self.sweeping.load(Ordering::Relaxed));
         self.since(last)
     }
 
-    /// How long ago the sweep has last looked for what is outstanding.
+    /// How long ago the sweep last looked for outstanding events.
     pub fn sweep_age(&self) -> Duration {
         self.since(self.sweeping.load(Ordering::Relaxed))
     }
 
-    /// How long this worker has had work and done no step of it. Zero while it has none.
+    /// For how long this worker has had work and done no step of it. Zero while no work waits.
     pub fn standstill(&self) -> Duration {
         match self.waiting.load(Ordering::Relaxed) {
             RESTS => Duration::ZERO,
@@ -47,7 +47,7 @@ impl Pulse {
         }
     }
 
-    /// Notes that work waits from now on, if none did before.
+    /// Notes that work waits from now on, if no work waited before.
     pub(crate) fn waits(&self) {
         _ = self.waiting.compare_exchange(RESTS, self.now(), Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ impl Pulse {
         self.sweeping.store(self.now(), Ordering::Relaxed);
     }
 
-    /// How long ago it was `ms` milliseconds after `born`.
+    /// How long ago the time was that lies `ms` milliseconds after `born`.
     fn since(&self, ms: u64) -> Duration {
         self.born.elapsed().saturating_sub(Duration::from_millis(ms))
     }

@@ -4,10 +4,11 @@
 //!   anything there? ─▶ the lease ─▶ read, oldest first ─▶ rounds: no two events of one user in one ─▶ published ─▶ forgotten
 //! ```
 //!
-//! Invariants: an announcement is removed only after the bus has acknowledged all of its batch. Any number of relays
-//! may run; the lease only saves work. Each relay publishes from the oldest announcement on, and the bus keeps the
-//! first of two equal events. So the events of a user keep their order even if two relays work at the same time. The
-//! bus knows equal events for two minutes: a relay that stands still for longer in a batch publishes its rest again.
+//! Invariants: an announcement is removed only after the bus has acknowledged all announcements of its batch. Any
+//! number of relays may run; the lease only saves work. Each relay publishes from the oldest announcement on, and the
+//! bus keeps the first of two equal events. So the events of a user keep their order even if two relays work at the
+//! same time. The bus knows equal events for two minutes: a relay that stands still for longer in a batch publishes its
+//! rest again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ const EVERY: Duration = Duration::from_millis(200);
 /// How many announcements are published before they are removed.
 const BATCH: usize = 512;
 
-/// How long another relay waits after the last sign of one that has died.
+/// How long other relays wait after the last sign of life of a relay that has died.
 const LEASE: Duration = Duration::from_secs(5);
 
 /// The relay of one process.

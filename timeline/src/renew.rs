@@ -1,7 +1,7 @@
 //! Brings edits and deletes of items to the rankings that hold them, a step at a time.
 //!
-//! What is outstanding is in the Archive, and so is what a step addresses to readers. So a worker that dies loses
-//! nothing, and several workers may do so at once.
+//! The Archive stores which rankings are still to be changed, and what a step addresses to readers. So a worker that
+//! dies loses nothing, and several workers may do this at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock;
 use crate::rounds::Rounds;
 
-/// How often the worker looks. A device with a ranking hears of an edit about so much later.
+/// How often the worker looks for edits and deletes. A device with a ranking hears of an edit about this much later.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// How many rankings one step changes.

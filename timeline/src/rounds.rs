@@ -1,4 +1,4 @@
-//! What is done every so often, whatever became of it the last time.
+//! Work that is done again and again after a fixed time, also if the last round failed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use feedgate_common::error::Result;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// Rounds of one kind of work: the first at once, each other some time after the one before.
+/// Rounds of one kind of work: the first round at once, each later round a fixed time after the one before.
 pub(crate) struct Rounds<'a> {
     what: &'static str,
     ticks: Interval,
@@ -27,8 +27,8 @@ impl<'a> Rounds<'a> {
         self.ticks.reset_after(wait);
     }
 
-    /// Waits until it is time and does `work`; false at the shutdown, which may fall into both. The first failure in a
-    /// row is a warning: the next round tries again.
+    /// Waits until the next round is due and does `work`. False at the shutdown, which may end the wait or the work.
+    /// The first failure in a row is a warning: the next round tries again.
     pub(crate) async fn next(&mut self, work: impl Future<Output = Result<()>>) -> bool {
         tokio::select! {
             () = self.shutdown.cancelled() => false,

@@ -1,4 +1,4 @@
-//! What an operator or a test may set.
+//! The settings of a worker that an operator or a test may change.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Posts worked off at a time, at least 1. Edges that have changed have half as many hands of their own, and so has
-    /// what is tried again after a failure.
+    /// Posts worked off at a time, at least 1. Besides these, half as many changed edges are worked off at a time, and
+    /// half as many jobs that are tried again after a failure.
     pub in_flight: usize,
     /// Buckets of one job that advance at a time, at least 1.
     pub buckets_at_once: usize,
@@ -23,7 +23,7 @@ pub struct Settings {
     /// How often inboxes are dropped that are not kept any more.
     #[serde(rename = "clean_every_ms", with = "millis")]
     pub clean_every: Duration,
-    /// The wait after a first failure; it doubles with each further one.
+    /// The wait after a first failure; the wait doubles with each further failure.
     #[serde(rename = "retry_first_ms", with = "millis")]
     pub retry_first: Duration,
     /// The longest wait after a failure.

@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - A restart relays all outstanding events at once.
-//! - The sweep goes through the list again and again, so events that always fail do not hide the younger ones after
+//! - The sweep goes through the list again and again, so events that always fail do not hide the younger events after
 //!   them.
 //! - Each lane has its own place in the list, so edges for which the queue has no room hold up no posts.
 //! - It is harmless to relay an event too often: equal jobs merge, and a job whose work is done finds nothing to do.
@@ -90,7 +90,7 @@ impl Sweep {
     async fn sweep(&self, places: &mut [Place; Lane::ALL.len()]) -> Result<()> {
         for (lane, place) in Lane::ALL.into_iter().zip(places) {
             match self.sweep_lane(lane, place).await {
-                // The page that has no room is the next one of this lane.
+                // The page that the queue had no room for is the next page of this lane.
                 Err(StoreError::Overloaded { .. }) => {}
                 swept => swept?,
             }

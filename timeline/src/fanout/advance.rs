@@ -11,13 +11,13 @@
 //! the step says so.
 //!
 //! An author with few followers is advanced in all buckets by one round of the same reads. The first round need not
-//! read the progress: events are finished up to a record that every bucket has passed, so that is where each of them
-//! stands. The step compares it, as always. If the inboxes have lost something since, or another worker was faster, the
+//! read the progress: events are finished up to a record that every bucket has passed, so each bucket stands there. The
+//! step compares that progress, as always. If the inboxes have lost something since, or another worker was faster, the
 //! step is refused and the next round reads the progress.
 //!
-//! Records of route pull are passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a
-//! step of its own, whose recipients are the followers in its audience, and the author; of an author with many
-//! followers only these are read.
+//! Records of route pull are passed by: if all records ahead have this route, no recipient is read. A narrowed record
+//! is a step of its own, whose recipients are the followers in its audience, and the author; of an author with many
+//! followers only these recipients are read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -51,7 +51,7 @@ pub struct Round {
 pub enum Left {
     /// Nothing: every record up to this one has reached every bucket.
     Nothing(OutboxSeq),
-    /// Another round: every bucket has passed the records up to this one, and there may be more to do.
+    /// Another round: every bucket has passed the records up to this one, and there may be more records to bring.
     AnotherRound(OutboxSeq),
     /// Each bucket must be advanced by itself, with [`FanOut::advance`]: there are more followers than one round takes,
     /// another worker does the same, or a bucket has failed.
@@ -73,7 +73,7 @@ pub enum Step {
 }
 
 impl FanOut {
-    /// Moves the progress of (author, bucket) by one step, as far as one step may go.
+    /// Moves the progress of an author in a bucket by one step, as far as one step may go.
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn advance(&self, author: UserNo, bucket: Bucket) -> Result<Step> {
@@ -91,7 +91,7 @@ impl FanOut {
             match self.inboxes().advance(step).await? {
                 Advanced::Moved(inboxes) => {
                     failpoint::hit("step-answered");
-                    // A step that brings pushed records may pass by pulled ones behind them.
+                    // A step that brings pushed records may also pass by pulled records behind them.
                     let hot = hot(author, &outbox, &outbox.records[..passed]);
                     let inboxes = if loud(&records, outbox.live) { inboxes } else { vec![] };
                     return Ok(Step::Moved { growth: Growth { author, records, inboxes, traced: vec![] }, hot });
@@ -102,7 +102,8 @@ impl FanOut {
         Err(contended("a push step"))
     }
 
-    /// The first readers in the bucket whom the next record has not reached, by number; none if it is pulled.
+    /// The first readers in the bucket whom the next record has not reached, by number; none if the next record is
+    /// pulled.
     async fn recipients(
         &self,
         (author, bucket): (UserNo, Bucket),
@@ -126,8 +127,9 @@ impl FanOut {
     /// Moves every bucket on from where events are finished, as far as one step of each may go: one read, and one step
     /// of all buckets.
     ///
-    /// The answer is [`Left::AnotherRound`] if that is not known or if a bucket stands elsewhere, which only a round of
-    /// [`Self::advance_all`] can tell. Safe to repeat and to run twice at once. Cancelling loses nothing.
+    /// The answer is [`Left::AnotherRound`] if the Archive does not know how far events are finished, or if a bucket
+    /// stands elsewhere: then a round of [`Self::advance_all`] is needed. Safe to repeat and to run twice at once.
+    /// Cancelling loses nothing.
     pub async fn advance_unfinished(&self, author: UserNo) -> Result<Round> {
         let read = self.archive().ahead(author, RECORDS_MAX, self.round_max).await?;
         let Some(Ahead { finished, outbox, recipients, kept }) = read else {
@@ -148,7 +150,7 @@ impl FanOut {
     /// Moves the progress of every bucket at once, as far as one step of each may go: an author with few
     /// followers costs one read of each kind and one step a bucket, whatever the number of buckets.
     ///
-    /// A bucket that fails takes nothing from the others: what they have grown by is answered.
+    /// If a bucket fails, the inboxes of the other buckets that have grown are still answered.
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn advance_all(&self, author: UserNo) -> Result<Round> {
@@ -211,7 +213,7 @@ impl FanOut {
         Ok(Round { grown: told, hot, left: left(&reached, outbox.head) })
     }
 
-    /// The audience of each item whose narrowed record is the next one of a bucket: one read for each.
+    /// The audience of each item whose narrowed record is the next record of a bucket: one read for each item.
     async fn audiences<'a>(
         &self,
         author: UserNo,
@@ -243,8 +245,8 @@ impl FanOut {
         }
     }
 
-    /// Takes steps of different buckets. Gives for each what has grown by it, and the last record that it has passed;
-    /// neither if the inboxes refused the step, or if it failed.
+    /// Takes steps of different buckets. Gives for each step the inboxes that have grown, and the last record that the
+    /// bucket has passed; neither if the inboxes refused the step, or if the step failed.
     async fn take_all(&self, steps: Vec<Advance>) -> Vec<(Option<Growth>, Option<OutboxSeq>)> {
         let kept: Vec<_> =
             steps.iter().map(|step| (step.author, step.bucket, step.records.clone(), step.next.done)).collect();
@@ -271,8 +273,8 @@ fn hot(author: UserNo, outbox: &Outbox, records: &[Record]) -> Option<PullHead> 
     records.iter().any(pulled_loudly).then_some(PullHead { pull_seq: outbox.last_pull, author })
 }
 
-/// Whether anybody is told of these records. Records after `live` are history without news behind it. If the oldest one
-/// is among them, all are, and nobody is told.
+/// Whether anybody is told of these records. All records after `live` were imported. If the oldest of these records is
+/// after `live`, all are, and nobody is told.
 fn loud(records: &[Record], live: OutboxSeq) -> bool {
     records.first().is_some_and(|oldest| oldest.seq <= live)
 }

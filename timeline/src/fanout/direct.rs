@@ -19,7 +19,7 @@ use futures_util::future::{try_join, try_join_all};
 use super::FanOut;
 use crate::push::Noter;
 
-/// Stands for a place after all news. A read from here gives no items, and says how far the news go.
+/// Watermarks that are beyond all news. A read beyond them gives no items, and says how far the news go.
 pub(crate) const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
 
 const DELIVERY: &str = "the delivery of what is addressed to a reader";
@@ -27,7 +27,7 @@ const DELIVERY: &str = "the delivery of what is addressed to a reader";
 /// What was brought to one inbox.
 struct Brought {
     feed: FeedId,
-    /// The number up to which the inbox now has what is addressed.
+    /// The number up to which the inbox now has the records addressed to its reader.
     upto: DirectSeq,
     growth: Option<Growth>,
     /// The number of [`News::noted`](feedgate_common::archive::News::noted), and whether items after it are told to
@@ -91,7 +91,7 @@ impl FanOut {
         }
         let after = Watermarks { pull: PullSeq::MAX, direct: noted };
         let told = if quiet { &[] } else { feeds };
-        // A ranking is a recommender's doing, and no news that anybody waits for.
+        // A ranking is made by a recommender: nobody waits for it, so nobody is told of it.
         let named = self.feeds.named();
         let told = told.iter().filter(|feed| !named.is_ranked(**feed));
         let news = told.map(|&feed| async move {

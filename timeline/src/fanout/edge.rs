@@ -28,7 +28,8 @@ use futures_util::future::{try_join, try_join_all};
 
 use super::FanOut;
 
-/// No inbox has pulled so far: a step that expects this only asks whether there is anything to do.
+/// A pull number that no inbox ever reaches: a step that expects it changes nothing, and only asks whether there is
+/// anything to do.
 const NOWHERE: PullSeq = (1 << 53) - 1;
 
 /// An edge that is not in all inboxes yet.
@@ -48,15 +49,15 @@ impl Due {
 
 /// What became of an inbox in a step.
 struct Stepped {
-    /// Which of the edges it has taken in.
+    /// For each edge of the step, whether the inbox has taken it in.
     took: Vec<bool>,
     growth: Option<Growth>,
 }
 
 impl FanOut {
     /// Brings the outstanding edges of the reader, or the first of them if they are many, to each of the reader's
-    /// inboxes. Gives the events that are finished by this, at least one unless no edge is outstanding, and where the
-    /// logs that have grown end now.
+    /// inboxes. Gives the events that are finished by this call, at least one unless no edge is outstanding, and where
+    /// the logs that have grown end now.
     pub async fn step_edges(&self, reader: UserNo) -> Result<(Vec<Event>, Vec<Growth>)> {
         let authors = self.archive().edges_due(reader, EDGES_MAX).await?;
         self.bring(reader, authors.into_iter().map(Due::new).collect()).await
@@ -151,9 +152,10 @@ impl FanOut {
             told.map(|at| edges[at].0)
         };
         if full {
-            // This is more than a step may bring, or than the inbox can remember. A rebuild will bring all of it.
+            // The edges bring more than a step may bring, or than the inbox can remember. A rebuild will bring
+            // everything.
             self.inboxes().discard(key).await?;
-            // Devices that are online are woken. They read again, and are told to load the feed anew.
+            // Devices that are online are woken. Such a device reads again, and is told to load the feed anew.
             let acted = last(&|stepped| !matches!(stepped, EdgeStepped::Nothing));
             let growth = acted.map(|author| Growth::of_one(key, author, stand.head));
             return Ok(Stepped { took: vec![true; stepped.len()], growth });

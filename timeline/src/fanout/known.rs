@@ -2,12 +2,12 @@
 //!
 //! Other feeds may get a name at any time. So a step reads the list of all feeds after its work on the feeds that it
 //! knows, and finishes its event only if the list has no other feed. A feed that gets its name later needs nothing of
-//! that step: its inbox is built later, and then it is built with everything.
+//! that step: its inbox is built later, and the build brings everything.
 
 use feedgate_common::FeedId;
 use parking_lot::Mutex;
 
-/// Every feed that this node knows; at first only the main one.
+/// Every feed that this node knows; at first only the main feed.
 pub(super) struct KnownFeeds(Mutex<Vec<FeedId>>);
 
 impl Default for KnownFeeds {
@@ -21,7 +21,7 @@ impl KnownFeeds {
         self.0.lock().clone()
     }
 
-    /// Knows `all` feeds from now on. Gives those of them that are not among `served`.
+    /// Replaces the known feeds by `all`. Gives the feeds of `all` that are not among `served`.
     pub(super) fn learn(&self, all: Vec<FeedId>, served: &[FeedId]) -> Vec<FeedId> {
         let left = all.iter().filter(|feed| !served.contains(feed)).copied().collect();
         *self.0.lock() = all;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariants: each step compares what it has read, so it may be repeated, cut off, or run by two workers at once. An
-//! event is answered as finished only when each inbox of its reader, or of its bucket, has taken it in, or will be
-//! built with it.
+//! event is answered as finished only when each inbox of its reader, or of its bucket, has taken in the change, or will
+//! be built with the change.
 //!
 //! The fourth door, pull, belongs to the reads of a gateway: [`Changes`](feedgate_common::feed::Changes).
 
@@ -32,10 +32,10 @@ pub use plan::{StepSize, plan};
 
 use crate::push::Noter;
 
-/// Followers of an author who is no longer advanced in rounds: four steps' worth.
+/// From this number of followers on, an author is not advanced in rounds: as many as four steps take.
 const ROUND_MAX: usize = 4 * STEP_MAX;
 
-/// The steps of fan-out over the stores of some feeds. It holds no state that matters.
+/// The steps of fan-out over the stores of some feeds. Nothing is lost if this state is lost.
 pub struct FanOut {
     feeds: Arc<Feeds>,
     known: KnownFeeds,
@@ -48,7 +48,7 @@ pub struct FanOut {
 }
 
 impl FanOut {
-    /// Into the inboxes of `feeds`, by steps as large as the stores take them.
+    /// Fan-out into the inboxes of `feeds`, by steps as large as the stores take them.
     pub fn new(feeds: Arc<Feeds>) -> Self {
         Self {
             feeds,
@@ -61,7 +61,7 @@ impl FanOut {
     }
 
     /// Bounds a push step to `step_max` recipients and as many appends, and a take to `step_max` entries; at least 1,
-    /// at most [`STEP_MAX`]. Rounds are for authors with fewer followers than that.
+    /// at most [`STEP_MAX`]. Rounds are for authors with fewer followers than `step_max`.
     pub fn with_step_max(self, step_max: usize) -> Self {
         let most = step_max.clamp(1, STEP_MAX);
         Self { step: StepSize { recipients: most, appends: most }, round_max: most, take_max: most, ..self }
@@ -72,7 +72,7 @@ impl FanOut {
         Self { round_max, ..self }
     }
 
-    /// Lets the steps note what readers who are away are to be told.
+    /// Lets the steps note posts for readers who are away, for push notifications.
     pub fn with_noter(self, noter: Noter) -> Self {
         Self { noter: Some(noter), ..self }
     }

@@ -31,8 +31,8 @@ pub(super) fn pulled(expected: Progress, ahead: &[Record]) -> usize {
 }
 
 /// How many records at the start of `ahead` one step may bring: they go to one feed and to the same readers. The first
-/// one is not pulled. Those of route pull reach no inbox, so they may stand between any others. A narrowed one has
-/// readers of its own, so none that is pushed goes along.
+/// record is not pulled. Records of route pull reach no inbox, so they may stand between any others. A narrowed record
+/// has readers of its own, so no other pushed record goes along.
 fn alike(ahead: &[Record]) -> usize {
     let first = ahead[0];
     let goes_along = |record: &&Record| match record.route {

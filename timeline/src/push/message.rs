@@ -1,4 +1,4 @@
-//! What the webhook is told, as JSON, and the ids by which a receiver knows what it was told before.
+//! The calls to the webhook, as JSON, and their ids, by which a receiver knows what it was told before.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::Call;
 
-/// What one reader is told of one feed.
+/// What the devices of one reader are told of one feed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Notification {
     id: String,
@@ -22,7 +22,7 @@ pub(super) struct Notification {
     newest: Arc<Item>,
 }
 
-/// A device that is to show it.
+/// A device that is to show a notification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Device {
     pub(super) device: DeviceId,
@@ -44,7 +44,7 @@ impl Notification {
     }
 }
 
-/// One call for all of these.
+/// One call to the webhook with all of these notifications.
 pub(super) fn call<'a>(notifications: impl Iterator<Item = &'a Notification>) -> Call {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -59,7 +59,8 @@ pub(super) fn call<'a>(notifications: impl Iterator<Item = &'a Notification>) ->
     Call { id, body }
 }
 
-/// The id of a call for several: another one whenever it is not exactly these.
+/// The id of a call for several notifications. Two calls have the same id only if they have the same notifications in
+/// the same order.
 fn batch_id<'a>(ids: impl Iterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for id in ids {

@@ -1,7 +1,7 @@
 //! Notes posts for readers who listen and have no session, before the step that brings them.
 //!
-//! Sessions are asked only about readers who listen, and the Archive only about those of them who have none: most steps
-//! ask nobody anything.
+//! The store of sessions is asked only about readers who listen, and the Archive only about readers who listen and have
+//! no session: most steps ask neither.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, ItemId, Op, OutboxSeq,
 
 use crate::clock;
 
-/// Stores notes of what readers are to be told.
+/// Stores notes of posts of which readers are to be told.
 pub struct Noter {
     notices: Arc<dyn PushNotices>,
     sessions: Arc<dyn Sessions>,
@@ -21,7 +21,7 @@ pub struct Noter {
 }
 
 impl Noter {
-    /// What is noted is due after `debounce`, unless its reader is in `sessions`.
+    /// A post is noted unless its reader has a session in `sessions`. Then the notice is due after `debounce`.
     pub fn new(notices: Arc<dyn PushNotices>, sessions: Arc<dyn Sessions>, debounce: Duration) -> Self {
         Self { notices, sessions, debounce }
     }
@@ -61,7 +61,7 @@ impl Noter {
 /// What a push step brings to those of its recipients who listen. Records beyond `live` were imported.
 fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
     let adds = new(&step.records, |record| (record.op, record.key.item)).filter(move |record| record.seq <= live);
-    // Nobody is told of what it has published itself.
+    // Authors are not told of their own posts.
     let listening = step.recipients.iter().filter(|to| to.listens && to.reader != step.author);
     listening.filter_map(move |recipient| {
         let mut brought = adds.clone().filter(|record| record.seq > recipient.from);
@@ -71,14 +71,14 @@ fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
     })
 }
 
-/// What others have addressed to a reader in one feed, as a note; `None` if there is no item among it.
+/// The items that others have addressed to a reader in one feed, as a note; `None` if there is no such item.
 fn note_of(key: InboxKey, entries: &[Entry]) -> Option<Note> {
     let mut adds = new(entries, |entry| (entry.op, entry.key.item)).filter(|entry| entry.author != key.reader);
     let (count, newest) = (adds.clone().count(), adds.next_back()?);
     Some(Note { key, item: newest.key.item, count: u32::try_from(count).unwrap_or(u32::MAX) })
 }
 
-/// The adds among these that bring something new. An item that moves to another rank is no news: its add stands right
+/// The adds among `all` that bring a new item. An item that moves to another rank is not new: its add stands right
 /// behind its delete.
 fn new<T>(all: &[T], of: impl Fn(&T) -> (Op, ItemId) + Copy) -> impl DoubleEndedIterator<Item = &T> + Clone {
     let is_new = move |at: usize| {

@@ -15,7 +15,7 @@ use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::{Log, Numbered};
 use feedgate_common::{InboxKey, Item, ItemId, Millis, Op, Seen, Sessions, UserNo};
 
-/// How many of the unread items are looked at to find one that is shown.
+/// How many of the unread items are looked at, to find one that the reader may see.
 const LOOKED_AT: usize = 16;
 
 /// How many items the reader has not seen, and the newest of them; `None` if there is nothing to tell.
@@ -57,7 +57,7 @@ async fn acknowledged(
     Ok(greatest)
 }
 
-/// Up to where the reader has seen this log, on whatever device; 0 if nothing of it was seen.
+/// The position up to which the reader has seen this log, on any device; 0 if the reader has seen nothing of it.
 async fn seen(feeds: &Feeds, log: &Log, key: InboxKey) -> Result<u64> {
     let seen = feeds.archive().seen(key).await?;
     Ok(Seen::of_log(seen, log.head).position.offset)
@@ -78,7 +78,8 @@ fn has(log: &Log, item: ItemId) -> bool {
     log.entries.iter().any(is_add)
 }
 
-/// The item that was noted, if it lives and still comes to the reader. That a ranking opens it is no reason to tell.
+/// The item that was noted, if it lives and still comes to the reader. An item that comes to the reader only by a
+/// ranking is not told.
 async fn noted(feeds: &Feeds, notice: &Notice) -> Result<Option<(u32, Arc<Item>)>> {
     let (archive, reader) = (feeds.archive(), notice.key.reader);
     let Some(item) = feeds.first_shown(notice.key, &[notice.item]).await? else { return Ok(None) };

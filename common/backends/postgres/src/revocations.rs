@@ -1,5 +1,5 @@
 //! Revocations: a row for each user, numbered by a counter whose lock is held until the commit. So a read that shows
-//! one number shows every smaller one.
+//! one number shows every smaller number.
 
 use feedgate_common::archive::Revocation;
 use feedgate_common::{Millis, UserNo};

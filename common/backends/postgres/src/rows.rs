@@ -22,8 +22,8 @@ pub(crate) fn key_of(rank: i64, item: i64) -> DisplayKey {
     DisplayKey { rank, item: item_of(item) }
 }
 
-/// A number that counts from 1. No store ever holds one beyond bigint, but a caller may ask for one; it becomes the
-/// greatest bigint.
+/// A number that counts from 1. No store ever holds a number beyond bigint, but a caller may ask for one: then the
+/// greatest bigint is asked for.
 pub(crate) fn count(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -32,7 +32,7 @@ pub(crate) fn count_of(column: i64) -> Result<u64, Error> {
     u64::try_from(column).map_err(|_| corrupt(format_args!("{column} where a count stands")))
 }
 
-/// The number of a user. One that this store cannot have given becomes a number of nobody.
+/// The number of a user. A number that this store cannot have given becomes a number that no user has.
 pub(crate) fn user(no: UserNo) -> i32 {
     i32::try_from(no.0).unwrap_or(i32::MAX)
 }
@@ -52,12 +52,12 @@ pub(crate) fn user_of(column: i32) -> Result<UserNo, Error> {
     u32::try_from(column).map(UserNo).map_err(|_| corrupt(format_args!("{column} where a user's number stands")))
 }
 
-/// How many rows a statement may answer.
+/// A number of rows, for the LIMIT of a statement.
 pub(crate) fn limit(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The number of a feed. One that this store cannot have given becomes a number of no feed.
+/// The number of a feed. A number that this store cannot have given becomes a number that no feed has.
 pub(crate) fn feed(id: FeedId) -> i16 {
     i16::try_from(id.0).unwrap_or(i16::MAX)
 }
@@ -66,7 +66,7 @@ pub(crate) fn feed_of(column: i16) -> Result<FeedId, Error> {
     u16::try_from(column).map(FeedId).map_err(|_| corrupt(format_args!("{column} where a feed's number stands")))
 }
 
-/// The value with this number. `what` says what stands in the column.
+/// The value that the number in a column stands for; an error if there is none. `what` names the value in the error.
 fn numbered<T>(column: i16, from_u8: fn(u8) -> Option<T>, what: &str) -> Result<T, Error> {
     let value = u8::try_from(column).ok().and_then(from_u8);
     value.ok_or_else(|| corrupt(format_args!("{column} where {what} stands")))

@@ -26,7 +26,7 @@ const PUBLISHED: &str = "
 SELECT author, published_at FROM unnest($1::bigint[]) WITH ORDINALITY AS asked (id, nth)
 LEFT JOIN items USING (id) ORDER BY nth";
 
-/// What is stored for this reader and feed.
+/// What the reader has seen of this feed; `None` if nothing is stored.
 pub(crate) async fn seen(connection: &mut PgConnection, key: InboxKey) -> sqlx::Result<Option<Seen>> {
     let asked = sqlx::query_as(SEEN).bind(rows::user(key.reader)).bind(rows::feed(key.feed));
     let row: Option<(i64, i64, Millis, Millis, i64)> = asked.fetch_optional(connection).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn seen(connection: &mut PgConnection, key: InboxKey) -> sqlx::
     .transpose()
 }
 
-/// Stores what comes later of `seen` and what is there. Answers whether it changed anything.
+/// Stores the later of `seen` and the stored sight. Answers whether the stored sight has changed.
 pub(crate) async fn see(connection: &mut PgConnection, key: InboxKey, seen: Seen) -> sqlx::Result<bool> {
     let Seen { position, until, earlier } = seen;
     let done = sqlx::query(SEE)

@@ -4,8 +4,8 @@
 //!   new names of calls that wait at the same time ──▶ one transaction, alone in the database ──▶ numbers
 //! ```
 //!
-//! Invariant: a pair is remembered only once it is durable, and a pair never changes. So what is remembered is right
-//! for everyone.
+//! Invariant: a pair of a name and a number is remembered only once it is durable, and a pair never changes. So a
+//! remembered pair is right for every caller.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const NAMES: &str = "SELECT no, name FROM users WHERE no = ANY($1)";
 /// Begins a transaction with a lock, so that nobody else gives numbers until it ends.
 const ALONE: &str = "BEGIN; SELECT value FROM counters WHERE name = 'users' FOR UPDATE";
 
-/// Gives numbers to those names that have none. So numbers are dense.
+/// Gives numbers to the names that have none. A number is taken only for a name without one, so numbers are dense.
 const GIVE: &str = "
 WITH nameless AS (
     SELECT name, row_number() OVER (ORDER BY n) AS n FROM unnest($1) WITH ORDINALITY AS asked(name, n)
@@ -57,10 +57,11 @@ type Given = Arc<HashMap<String, UserNo>>;
 
 type Call = groups::Call<Vec<UserId>, Given>;
 
-/// The calls whose names get their numbers in one transaction. Another one would wait for its lock.
+/// The calls whose names get their numbers in one transaction. A second transaction at the same time would only wait
+/// for the lock.
 #[derive(Default)]
 struct Group {
-    /// Each name once, in the order in which they were asked for.
+    /// Each name once, in the order in which the calls asked for names.
     names: Vec<UserId>,
     known: HashSet<UserId>,
     calls: Vec<Call>,
@@ -126,7 +127,7 @@ impl Users {
         Ok(found)
     }
 
-    /// The number of each name, in the order asked. A name that was never seen gets a new one.
+    /// The number of each name, in the order asked. A name that was never seen gets a new number.
     pub(crate) async fn intern(&self, pool: &Pool, names: &[UserId]) -> Result<Vec<UserNo>> {
         loop {
             let found = self.numbers(pool, names).await?;
@@ -168,7 +169,7 @@ impl Users {
     }
 }
 
-/// Gives a number to each of these names that has none, and answers the numbers of all that have one then.
+/// Gives a number to each of these names that has none, and answers the numbers of all names that have a number then.
 async fn give_and_read(connection: &mut PgConnection, names: &[&str]) -> sqlx::Result<HashMap<String, UserNo>> {
     give(connection, names).await?;
     numbers_of(connection, names).await

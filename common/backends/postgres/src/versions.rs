@@ -5,7 +5,7 @@
 //!   a delete ──▶ none is left, by the statement that takes the body away
 //! ```
 //!
-//! The row of the author is locked by then, so nobody else changes the item.
+//! The transaction has locked the row of the author, so nobody else changes the item.
 
 use std::collections::HashMap;
 
@@ -22,11 +22,11 @@ pub(crate) struct Kept<'a> {
     /// The version of the item until then.
     pub(crate) version: u32,
     pub(crate) at: Millis,
-    /// The body; `None` if it is the one that is stored.
+    /// The body that is replaced; `None` if it is the stored body of the item.
     pub(crate) body: Option<&'a str>,
 }
 
-/// Keeps bodies before the rows of their items change, and removes those that are too many then.
+/// Keeps bodies before the rows of their items change, and removes the oldest bodies beyond the number that is kept.
 const KEEP: &str = "
 WITH n AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::text[]) AS n(item, version, at, body)
@@ -42,7 +42,8 @@ ON CONFLICT DO NOTHING";
 const LISTED: &str = "
 SELECT version, replaced_at, body FROM item_versions WHERE item = $1 ORDER BY version DESC";
 
-/// Keeps bodies, in the order in which they were replaced; of each item, those that are to be kept.
+/// Keeps the newest [`BODIES_KEPT`] of these bodies for each item. `replaced` is in the order in which the bodies were
+/// replaced.
 pub(crate) async fn keep(connection: &mut PgConnection, replaced: &[Kept<'_>]) -> sqlx::Result<()> {
     let mut counts: HashMap<ItemId, usize> = HashMap::new();
     let is_new = |kept: &&Kept<'_>| {

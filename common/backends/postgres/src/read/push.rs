@@ -1,5 +1,5 @@
-//! The reads of the fan-out: outboxes, recipients, and whether items of an author are pulled. Each reads a range of one
-//! index.
+//! The reads of the fan-out: outboxes, recipients, and the numbers of pulled records. Each statement reads a range of
+//! one index.
 
 use feedgate_common::archive::{Outbox, PullHead, Recipient};
 use feedgate_common::{Bucket, OutboxSeq, PullSeq, Record, UserNo};
@@ -62,7 +62,7 @@ pub(crate) async fn outbox(
     Ok(outbox)
 }
 
-/// Adds a row of `records` to an outbox. `history`: whether it was imported.
+/// Adds a row of `records` to an outbox. `history` says whether the record was imported.
 pub(super) fn add_record(
     outbox: &mut Outbox,
     (seq, op, feed, route, rank, item): (i64, i16, i16, i16, i64, i64),

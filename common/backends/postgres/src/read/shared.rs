@@ -1,4 +1,4 @@
-//! Reads of items that wait at the same time share one query, and the items it finds.
+//! Reads of items that wait at the same time share one query, and the items that the query finds.
 //!
 //! For a post that thousands read at the same moment there are only a few queries. Nobody gets an old item: a query
 //! begins after each of its calls was made, so it sees every edit that was answered before.
@@ -19,13 +19,13 @@ use crate::rows;
 /// How many queries are under way at once.
 const QUERIES: usize = 4;
 
-/// A query takes no further call once it asks for this many items; they are 64 MiB if all have the biggest body.
+/// A query takes no further call once it asks for this many items: 64 MiB if all have the biggest body.
 const ITEMS_MAX: usize = 1000;
 
 /// How many calls may wait for a query; further calls wait for a place.
 const CALLS_MAX: usize = 16 * 1024;
 
-/// The items in the order asked; `None` for those that do not live.
+/// The items in the order asked; `None` for an item that does not live.
 type Found = Vec<Option<Arc<Item>>>;
 
 type Call = groups::Call<Box<[ItemId]>, Found>;
@@ -67,7 +67,7 @@ fn in_order(found: &HashMap<ItemId, Result<Arc<Item>>>, asked: &[ItemId]) -> Res
     asked.iter().map(|id| found.get(id).cloned().transpose()).collect()
 }
 
-/// The calls for items of this process, and the tasks that carry them out.
+/// The calls of this process that ask for items, and the tasks that carry the calls out.
 pub(crate) struct SharedItems(Groups<Box<[ItemId]>, Found>);
 
 impl SharedItems {

@@ -12,8 +12,8 @@ use crate::rows;
 const REMEMBERED: usize = 50_000;
 
 /// For each (author, past, backfill): the sequence number of the oldest of the newest `backfill` adds up to `past` that
-/// no record up to `past` deletes, 1 if there are fewer, `past` + 1 if none is wanted. Then the display key of the
-/// first add of track 0 from there on.
+/// no record up to `past` deletes, 1 if there are fewer adds, `past` + 1 if `backfill` is 0. Then the display key of
+/// the first add of track 0 from there on.
 const LOWS: &str = "
 SELECT asked.n, low.seq, first.rank, first.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, past, backfill, n)
@@ -48,7 +48,7 @@ pub(super) struct Span {
     pub(super) author: UserNo,
     /// The generation of the edge.
     pub(super) generation: Generation,
-    /// Where the span begins. Every add from there on that lives is shown.
+    /// Where the span begins. Every living add from this start on is shown.
     pub(super) low: Low,
 }
 
@@ -66,8 +66,8 @@ impl Low {
     pub(super) const LEAST: Self = Self { seq: 1, key: Some(DisplayKey::LEAST) };
 }
 
-/// Remembers where spans begin. That depends only on what lies at or below `past` and on the first add of track 0
-/// after it, so it never changes and is right for every snapshot that holds it.
+/// Remembers where spans begin. A start depends only on the records at or below `past` and on the first add of track 0
+/// after `past`. So a start never changes, and is right for every snapshot that holds these records.
 pub(crate) struct Lows(Cache<(FeedId, UserNo, OutboxSeq, usize), Low>);
 
 impl Default for Lows {
@@ -93,7 +93,7 @@ impl Lows {
         let remember = |(at, low): (usize, Option<Low>)| {
             low.unwrap_or_else(|| {
                 let low = counted[&at];
-                // If there is no key yet, the author's next add gives it; so nothing is remembered.
+                // If there is no key yet, the author's next add gives the key; so nothing is remembered.
                 if low.key.is_some() {
                     let EdgeOn { author, past, backfill, .. } = edges[at];
                     self.0.insert((feed, author, past, backfill), low);

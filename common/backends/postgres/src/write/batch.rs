@@ -22,7 +22,7 @@ const COUNT_BITS: u32 = 22;
 #[derive(Debug)]
 pub(super) struct Made<'a> {
     pub(super) publish: &'a Publish,
-    /// The backend's key of the item; `None` if the item is deleted already and another took the key.
+    /// The backend's key of the item; `None` if the item is deleted already and another item took the key.
     pub(super) foreign_id: Option<&'a str>,
     /// The body; `None` if the item is deleted already.
     pub(super) body: Option<&'a str>,
@@ -31,11 +31,12 @@ pub(super) struct Made<'a> {
 /// What this call has done to an edge.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EdgeChange {
-    /// Since when it is outstanding to bring this change into inboxes; `None` if this call has not changed the effect.
+    /// Since when bringing this change into inboxes is outstanding; `None` if this call has not changed the edge's
+    /// effect.
     pub(super) due: Option<Millis>,
     /// When the author was last followed: the number of that change within the call, and the time.
     pub(super) followed: Option<(usize, Millis)>,
-    /// Whether all that changed its effect was imported: then nobody is told of it.
+    /// Whether all changes of the edge's effect were imported: then nobody is told of them.
     pub(super) quiet: bool,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Appended {
 }
 
 impl Appended {
-    /// The sequence number of the record that deletes this add, if this call does that.
+    /// The sequence number of the record that deletes this add, if this call deletes the add.
     pub(super) fn ended(&self, batch: &Batch<'_>) -> Option<i64> {
         if self.record.op != Op::Add {
             return None;
@@ -90,7 +91,7 @@ pub(super) struct Batch<'a> {
     pub(super) narrowed: Vec<(ItemId, Vec<UserNo>)>,
     /// The new bodies of items from earlier calls; `None` if the item is deleted.
     pub(super) edited: BTreeMap<ItemId, Option<&'a str>>,
-    /// The bodies that were replaced, in order; also those of items that this call has deleted then.
+    /// The bodies that were replaced, in order; also of items that this call deletes afterwards.
     pub(super) replaced: Vec<Kept<'a>>,
     /// Deleted items of earlier calls whose foreign id an item of this call has taken.
     pub(super) freed: Vec<ItemId>,
@@ -101,17 +102,18 @@ pub(super) struct Batch<'a> {
     pub(super) ended: BTreeMap<ItemId, Option<OutboxSeq>>,
     pub(super) retries: BTreeMap<(UserNo, &'a CompactString), RetryRow>,
     pub(super) edges: BTreeMap<(UserNo, UserNo), EdgeChange>,
-    /// By how many followers each author has more.
+    /// The number of followers that each author gains, less than 0 if the author loses followers.
     pub(super) counted: BTreeMap<UserNo, i64>,
     /// The authors who are private from now on, or not private any more.
     pub(super) privates: BTreeMap<UserNo, bool>,
-    /// The shields that this call has changed: since when one is up, or `None` if it is down.
+    /// The shields that this call has changed: since when the shield is up, or `None` if the shield is down.
     pub(super) shields: BTreeMap<Owned, Option<(usize, Millis)>>,
     /// Authors whose row has changed, and since when their push is outstanding if records were appended.
     pub(super) authors: BTreeMap<UserNo, Option<Millis>>,
     pub(super) appended: Vec<Appended>,
     pub(super) addressed: Vec<Addressed>,
-    /// For each reader: since when what this call addresses to it is outstanding, and whether all of that was imported.
+    /// For each reader: since when the records that this call addresses to the reader are outstanding, and whether all
+    /// of them were imported.
     pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
     /// How lines of notifications change.
     pub(super) lines: Changed<'a>,
@@ -119,7 +121,7 @@ pub(super) struct Batch<'a> {
     pub(super) reposts: Recounted,
     /// What other programs are to be told, in the order of the operations.
     pub(super) announced: Vec<Announcement>,
-    /// How many changes there were so far whose order shows in a list.
+    /// How many changes so far have an order that shows in a list.
     listed: usize,
 }
 
@@ -147,7 +149,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Keeps a change. To be called when those before it are applied to the rows, and it is not.
+    /// Keeps a change. To be called when all earlier changes are applied to the rows, and this change is not.
     fn note(&mut self, plan: &Plan<'a>, change: &Change<'a>) {
         let Plan { at, history, .. } = *plan;
         match change {
@@ -183,7 +185,7 @@ impl<'a> Batch<'a> {
                 self.set_body(*id, Some(body.get()));
             }
             Change::Move { id, by, .. } => {
-                // Only an item of this call, or one that it has moved, has adds among the records of this call.
+                // Only an item that this call has made or has moved has adds among the records of this call.
                 if !self.moved.insert(*id) || self.made.contains_key(id) {
                     let adds = self.addressed.iter_mut().filter(|to| to.key.item == *id);
                     adds.for_each(|to| to.left = true);
@@ -263,7 +265,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Chance fills only the lower half of a millisecond's ids. The upper half is for those that are given in order.
+/// Random ids are only in the lower half of a millisecond's ids. The upper half is for ids that are given in order.
 const BY_CHANCE: u64 = 1 << (COUNT_BITS - 1);
 
 /// The least id of an item that is made at `now`.
@@ -271,9 +273,9 @@ fn first_id(now: Millis) -> u64 {
     now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS
 }
 
-/// Ids for items that one transaction makes, without a look at those that were given before. They begin by chance and
-/// go on in order, so two items of one transaction have the same only if it makes more than [`BY_CHANCE`]. If another
-/// transaction has drawn one of them, a unique key refuses it, and the transaction starts over with other ids.
+/// Ids for items that one transaction makes, without a look at earlier ids. The ids begin at random and go on in order,
+/// so two items of one transaction have the same id only if the transaction makes more than [`BY_CHANCE`] items. If
+/// another transaction has drawn the same id, a unique key refuses it, and the transaction starts over with other ids.
 pub(super) struct DrawnIds(u64);
 
 impl DrawnIds {

@@ -1,4 +1,4 @@
-//! Whom notifications may concern: whose rows have to be locked, and which rows a decision needs.
+//! Finds the users whom notifications may concern: whose rows have to be locked, and which rows a decision needs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,27 +12,27 @@ use sqlx::PgConnection;
 use super::look::Mentioning;
 use super::{Numbers, lines, look};
 
-/// Whom some writes may concern, besides those whom they name.
+/// The users whom some writes may concern, besides the users whom the writes name.
 #[derive(Debug, Default)]
 pub(super) struct Concerned {
-    /// The user who is told, and the user who did it: the edge whose shields count.
+    /// The user who is told, and the user of whose deed is told: the edge whose shields count.
     pub(super) pairs: BTreeSet<(UserNo, UserNo)>,
     /// The foreign ids of notifications that may be there.
     pub(super) keys: BTreeSet<CompactString>,
     /// The groups of lines that deeds may join.
     pub(super) groups: BTreeSet<(UserNo, CompactString)>,
-    /// The items that those who are told must be able to see, each with its author.
+    /// The items that the told users must be able to see, each with its author.
     pub(super) sights: BTreeMap<ItemId, UserNo>,
     /// The names of the authors of items that are edited.
     pub(super) names: HashMap<UserNo, UserId>,
-    /// The readers of those that are there.
+    /// The readers of the notifications and lines that exist with one of `keys`.
     told: BTreeSet<UserNo>,
 }
 
 impl Concerned {
-    /// Finds whom the operations may concern. To be called before the transaction, since it must know whom to lock.
-    /// What it finds never changes: the author of an item, and the reader of a notification. The users whom an item
-    /// mentions alone may change until the item is locked; then the call [starts over](Self::covers).
+    /// Finds whom the operations may concern. To be called before the transaction, which must know whom to lock. The
+    /// author of an item never changes. What may change until it is locked is the users whom an item mentions; then the
+    /// call [starts over](Self::covers).
     pub(super) async fn of(
         connection: &mut PgConnection,
         asks: &[Ask],
@@ -94,8 +94,8 @@ impl Concerned {
         Ok(concerned)
     }
 
-    /// Finds whom edits and deletes concern of items that mention users, before or then. An item of this call may be
-    /// edited or deleted by it.
+    /// Finds whom edits and deletes of items concern that mention users before or after the change. A call may edit or
+    /// delete an item that it makes itself.
     async fn find_mentions(
         &mut self,
         connection: &mut PgConnection,
@@ -132,7 +132,8 @@ impl Concerned {
         Ok(())
     }
 
-    /// Whether all were found whom these writes concern. If not, an item was changed between the look and the lock.
+    /// Whether all users whom these writes concern were found. If not, an item was changed between the look and the
+    /// lock.
     pub(super) fn covers(&self, writes: &[(usize, Write)]) -> bool {
         writes.iter().all(|(_, write)| match write {
             Write::Notify(told) => self.pairs.contains(&(told.reader, told.actor)),
@@ -141,7 +142,7 @@ impl Concerned {
         })
     }
 
-    /// Finds whom notifications concern that are to be decided.
+    /// Finds whom these notifications and withdrawals concern.
     pub(super) async fn by(connection: &mut PgConnection, writes: &[Write]) -> sqlx::Result<Self> {
         let mut concerned = Self::default();
         for write in writes {
@@ -162,7 +163,7 @@ impl Concerned {
         Ok(concerned)
     }
 
-    /// Finds the readers of notifications that are there, and of lines.
+    /// Finds the readers of the notifications and lines that exist with one of `keys`.
     async fn find_told(&mut self, connection: &mut PgConnection) -> sqlx::Result<()> {
         self.told.extend(look::addressees(connection, self.keys.iter()).await?);
         self.told.extend(lines::readers(connection, self.keys.iter()).await?);

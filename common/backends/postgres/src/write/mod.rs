@@ -59,19 +59,19 @@ const TRIES: usize = 10;
 /// The answer to each operation.
 type Answers = Vec<Refusal>;
 
-/// The layout and the settings of this store.
+/// The layout and the settings with which this process writes to the store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// The number of buckets into which the index of followers divides readers.
     pub(crate) buckets: u16,
-    /// What was decided about writes.
+    /// The configured rules for writes.
     pub(crate) policy: Policy,
 }
 
 /// The numbers of the users whom the operations name; `None` if the name has no number yet.
 type Numbers = HashMap<UserId, Option<UserNo>>;
 
-/// Carries out all operations in order; each sees what those before it did. May take longer than
+/// Carries out all operations in order; each operation sees what the earlier ones did. May take longer than
 /// [`pool::CALL`].
 async fn write(pool: &Pool, users: &Users, (settings, rules): (Settings, &Rules), asks: &[Ask]) -> Result<Answers> {
     let mut numbers = names::numbers(pool, users, asks).await?;

@@ -28,7 +28,7 @@ use crate::groups::{self, Groups, UpTo, Weight};
 use crate::pool::{self, Pool};
 use crate::users::Users;
 
-/// How many groups are under way at once: while one waits for the disk, another can work.
+/// How many groups are under way at once: while one group waits for the disk, another can work.
 const GROUPS: usize = 4;
 
 /// A group takes no further call once it has this many operations.
@@ -37,8 +37,8 @@ const GROUP_MAX: usize = 1000;
 /// How many calls may wait for a group.
 const CALLS_MAX: usize = 4096;
 
-/// How many KiB all calls may hold that wait or are under way. A call of the most and the biggest items holds more, so
-/// such a call fits only alone.
+/// How many KiB all calls together may hold that wait or are under way. A larger call counts as this many KiB, so it
+/// fits only alone.
 const ROOM_KIB: usize = 32 * 1024;
 
 /// After how many ms a caller whose call was refused is told to try again.
@@ -102,7 +102,7 @@ impl Queue {
         if self.groups.is_full() {
             return Err(overloaded());
         }
-        // It waits to the end, so that the caller, which relays events, knows what was committed. If there is no
+        // The call waits to the end, so that its caller, which relays events, knows what was committed. If there is no
         // answer, the call was not begun, or the runtime is ending.
         self.groups.ask_to_the_end(Asked { asks, _room: room }).await.unwrap_or_else(|| Err(pool::no_reply()))
     }

@@ -15,10 +15,10 @@ macro_rules! listed_at {
     };
 }
 
-/// Stores changed edges. They come in the order of their follows, which is the order in the lists; they are written in
-/// the order in which finished events lock them. The place in the lists, which is by time, changes only with a follow.
-/// What is outstanding, and whether anybody is told, changes only with the effect. The row of an author says whether
-/// there is an edge to itself; that row is locked for an update before.
+/// Stores changed edges. The edges come in the order of their follows, which is the order in the lists; they are
+/// written in the order in which finished events lock edges. The place in the lists, which is by time, changes only
+/// with a follow. The columns `due` and `quiet` change only with the edge's effect. The row of an author says whether
+/// the author has an edge to itself; that row was locked for an update before.
 const CHANGE_EDGES: &str = concat!(
     "
 WITH counted AS (
@@ -55,7 +55,8 @@ SET is_on = excluded.is_on, generation = excluded.generation, from_seq = exclude
 /// Counts followers, and raises `changed`, the number of the state of an author's followers: it becomes the time in
 /// microseconds, or one more than before. This runs before the statement of the edges, whose triggers raise the number
 /// for the authors that are left out here: so the rows of all authors are locked in one order. Each connection counts
-/// in one of sixteen rows, so that few wait for each other. With more rows each publish would have more to add up.
+/// in one of sixteen rows of an author, so that few connections wait for each other. With more rows each publish would
+/// have more to add up.
 const COUNT: &str = "
 INSERT INTO follower_counts AS c (author, slot, followers, changed)
 SELECT author, pg_backend_pid() % 16, more, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -78,7 +79,7 @@ FROM unnest($4::integer[], $5::smallint[], $6::integer[], $7::bigint[]) AS n(own
 ON CONFLICT (owner, kind, other) DO UPDATE SET since = excluded.since, listed = excluded.listed"
 );
 
-/// The rows of the authors are locked before.
+/// Stores which authors are private. The call has locked the rows of these authors before.
 const PRIVATE: &str = "
 UPDATE authors a SET private = n.private FROM unnest($1::integer[], $2::boolean[]) AS n(author, private)
 WHERE a.author = n.author";

@@ -1,5 +1,5 @@
-//! Stores what came of the operations of a call: one statement for each kind of change, in the order in which their
-//! rows may be locked.
+//! Stores the decided changes of a call: one statement for each kind of change, in the order in which rows may be
+//! locked.
 
 mod edges;
 mod items;

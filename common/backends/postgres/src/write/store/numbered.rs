@@ -1,4 +1,4 @@
-//! Stores the records that readers take in by number: those addressed to them, and those they pull.
+//! Stores the records that readers take in by number: records addressed to readers, and records that readers pull.
 //!
 //! ```text
 //!   items, edges, counts, … ─▶ the counter of what is pulled ─▶ COMMIT
@@ -13,7 +13,8 @@ use sqlx::PgConnection;
 use crate::rows::{self, column};
 use crate::write::batch::{Appended, Batch};
 
-/// Stores what is addressed to readers, makes it outstanding, and marks the adds of items that are gone or moved.
+/// Stores records addressed to readers, makes them outstanding, and marks the earlier adds of items that are deleted or
+/// moved.
 const ADDRESS: &str = "
 WITH moved AS (
     UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, n.due),
@@ -83,7 +84,7 @@ async fn address(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resu
 }
 
 async fn pull(connection: &mut PgConnection, batch: &Batch<'_>, pulled: &[&Appended]) -> sqlx::Result<()> {
-    // For each author: the number of the newest record, and of the newest one of which readers are told.
+    // For each author: the number of the newest record, and of the newest record of which readers are told.
     let mut last: BTreeMap<i32, (i64, Option<i64>)> = BTreeMap::new();
     for (appended, nth) in pulled.iter().zip(1..) {
         let (newest, told) = last.entry(rows::user(appended.author)).or_default();
