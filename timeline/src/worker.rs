@@ -41,7 +41,7 @@ use crate::{Pulse, Settings};
 /// How long the queue is left alone after it gave no job.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How often the loop comes round with nothing to do.
+/// How often the loop goes round while there is nothing to do.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// How long a shutdown may take to give jobs back to the queue after its wait is over. The queue hands out the other
@@ -103,12 +103,12 @@ impl Worker {
         }
     }
 
-    /// Tells whether the loops of [`Worker::run`] come round, and whether the work goes on.
+    /// Tells whether the loops of [`Worker::run`] go on, and whether work gets done.
     pub fn pulse(&self) -> Arc<Pulse> {
         self.pulse.clone()
     }
 
-    /// Registers what this worker counts, under names that only one worker of a process may take.
+    /// Registers the metrics of this worker, under names that only one worker of a process may take.
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(&self.pulse, registry);
     }
@@ -156,8 +156,8 @@ impl Worker {
         self.stop(crew).await;
     }
 
-    /// Waits for the jobs in flight. Then gives back to the queue those that are not done, and those that wait for a
-    /// retry.
+    /// Waits for the jobs in flight. Then gives back to the queue the jobs that are not done, and the jobs that wait
+    /// for a retry.
     async fn stop(&self, mut crew: Crew<'_>) {
         let drained = timeout(self.drain, crew.finish()).await.is_ok();
         crew.hurry();

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The note is written in place and is not synced, so it costs microseconds. After a loss of power it may be some
-//! seconds old, never too new; a damage to what was answered in these seconds is not told from an unfinished write
-//! then.
+//! seconds old, never too new; then damage to data that was answered in these seconds cannot be told from an unfinished
+//! write.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -32,11 +32,11 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    /// Notes all that the journals in `dir` hold, which the store has just opened. The note is durable at first.
+    /// Notes all that the journals in `dir` hold, which the store has just opened. This first note is durable.
     pub(crate) fn open(dir: &Path) -> io::Result<Self> {
         let newest = *journal::range(dir)?.ok_or(ErrorKind::NotFound)?.end();
         let journal = File::open(journal::path(dir, newest))?;
-        // Opening has cut off a journal that ended before what was noted, if that loss was accepted.
+        // If the operator accepted a loss, opening has cut off the journal, which may now end before the noted place.
         let length = journal.metadata()?.len();
         let noted = fs::read(dir.join(NAME)).ok().and_then(|noted| place(&noted));
         let noted = noted.filter(|noted| noted.journal == newest && noted.offset <= length);
@@ -54,7 +54,8 @@ impl Answered {
         loop {
             let mut last = None;
             self.place.offset = journal::sound_end(&self.journal, self.place.offset, &mut last)?;
-            // To look for another journal costs more than the rest, and only a missing batch can be in one.
+            // To look for another journal costs more than the rest of this call, and is needed only if the last batch
+            // is missing here.
             if last.is_some_and(|last| last + 1 == upcoming) {
                 break;
             }
@@ -65,7 +66,8 @@ impl Answered {
         if self.place != place { self.note.write_all_at(&bytes(self.place), 0) } else { Ok(()) }
     }
 
-    /// The number of the journal after the present one, if there is one. fjall counts them up, and removes the oldest.
+    /// The number of the journal after the present one, if there is one. fjall numbers journals upwards, and removes
+    /// the oldest.
     fn next(&self) -> io::Result<Option<u64>> {
         let next = self.place.journal + 1;
         if journal::path(&self.dir, next).try_exists()? {
@@ -86,14 +88,15 @@ pub(crate) fn lost(dir: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     match place(&noted) {
-        // Without a note, or with one whose content a loss of power has prevented, only the older journals are judged.
+        // Without a note, or with a note whose content was not written because of a loss of power, only the older
+        // journals are judged.
         None if noted.iter().all(|byte| *byte == 0) => journal::damage(dir, None),
         None => Ok(Some(format!("{} does not check out", dir.join(NAME).display()))),
         place => journal::damage(dir, place),
     }
 }
 
-/// The place in the bytes of a note; `None` if they do not check out.
+/// The place in the bytes of a note; `None` if the checksum or the length of the note is wrong.
 fn place(noted: &[u8]) -> Option<Place> {
     let number = |at: usize| Some(u64::from_le_bytes(noted.get(at..at + 8)?.try_into().ok()?));
     let place = Place { journal: number(0)?, offset: number(8)? };

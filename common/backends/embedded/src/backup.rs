@@ -1,8 +1,8 @@
 //! A new data directory from a file of rows, which a running server has given ([`Transfer::copy`]).
 //!
 //! A restored store goes on in greater epochs than any that was given before or after the copy, and without an inbox.
-//! So each device is told to load its feed again, also one that was ahead of the copy. The log for other programs
-//! starts anew for the same reason: each of them is told that its place is gone.
+//! So each device is told to load its feed again, also a device that was ahead of the copy. The log for other programs
+//! starts anew for the same reason: each of these programs is told that its place is gone.
 //!
 //! [`Transfer::copy`]: feedgate_common::archive::Transfer::copy
 
@@ -20,8 +20,8 @@ pub use crate::rows::{Rows, check};
 use crate::{archive, disk, rows};
 
 /// Makes the stores of the data directory `dir` from a file of rows. `dir` exists and has no stores yet. `now` is the
-/// time of day. Until [`finish`] no server opens the directory. Blocks for as long as it writes; memory is a block and
-/// what the store buffers. All is durable when it answers.
+/// time of day. Until [`finish`] no server opens the directory. Blocks the thread until all is written and durable.
+/// Uses memory for one block of the file and for what the store buffers.
 ///
 /// # Errors
 /// The file is refused as [`check`] refuses it. `Corrupt` if the rows are of a format of the Archive that this version
@@ -62,9 +62,9 @@ fn least_epoch(now: Millis) -> u64 {
 /// Says that the restored directory `dir` is whole, so that a server opens it.
 ///
 /// # Errors
-/// `Unavailable` if the disk does not take it.
+/// `Unavailable` if the directory cannot be written.
 pub fn finish(dir: &Path) -> Result<()> {
-    // What was put into the directory besides is durable before the mark goes.
+    // Other files that were put into the directory are durable before the mark is removed.
     let synced = disk::sync_dir(dir);
     let removed = synced.and_then(|()| fs::remove_file(dir.join(UNFINISHED))).and_then(|()| disk::sync_dir(dir));
     removed.map_err(|error| unwritten(dir, error))

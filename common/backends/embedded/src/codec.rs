@@ -2,9 +2,8 @@
 //!
 //! Invariants:
 //! - `take` of what `put` wrote gives the value back and leaves nothing.
-//! - For everything that may stand in a key, `a < b` exactly when `put(a) < put(b)`: numbers are
-//!   big-endian, signed ones with the sign bit flipped. Text has no length before it, so in a key
-//!   it stands last.
+//! - For everything that may stand in a key, `a < b` exactly when `put(a) < put(b)`: numbers are big-endian, signed
+//!   ones with the sign bit flipped. A text is written without its length, so in a key the text stands last.
 
 use compact_str::CompactString;
 use feedgate_common::change::{Class, Op, Route};
@@ -17,7 +16,7 @@ pub trait Code: Sized {
     fn put(&self, out: &mut Vec<u8>);
 
     /// Takes the bytes of one value off the front of `from`; `None` if they are no such value. `from` may be shorter
-    /// then.
+    /// after a failure too.
     fn take(from: &mut &[u8]) -> Option<Self>;
 }
 

@@ -1,7 +1,7 @@
-//! The log of what other programs are told: kept in the transaction of each write, and cut off at its old end.
+//! The log of announcements for other programs: each is kept in the transaction of its write, and old ones are removed.
 //!
-//! Invariants: numbers are dense in commit order, and none is given twice; a write removes at most twice as many old
-//! rows as it adds, and some, so that no write waits long.
+//! Invariants: numbers are dense in commit order, and no number is given twice. A write removes at most twice as many
+//! old rows as it adds, plus [`TRIM`], so that no write waits long.
 
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +22,10 @@ use super::tables::{AnnouncementRow, Announcements, LastAnnounced};
 use crate::request::Durability;
 use crate::view::{Read, Tx, View};
 
-/// How many old rows a write removes besides twice those that it adds.
+/// How many old rows a write may remove, in addition to two for each row that the write adds.
 const TRIM: usize = 16;
 
-/// How long the Archive of one machine keeps what other programs are told.
+/// How long the Archive of one machine keeps announcements for other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// No announcement is kept for longer, once a later write has come.
@@ -48,11 +48,12 @@ impl Kept {
     }
 }
 
-/// The log, as the writer and those who follow it share it.
+/// The state of the log that the writer and the programs that follow the log share.
 pub(super) struct Log {
     kept: Kept,
-    /// A number that no row is below, so that a trim meets no removed rows; and when the row with this number was made,
-    /// or earlier, so that a write looks for old rows only if there may be some. Only the writer thread uses it.
+    /// A number below which there is no row, so that a trim meets no removed rows; and a time no later than the row
+    /// with this number was made, so that a write looks for old rows only if there may be some. Only the writer thread
+    /// uses it.
     oldest: Mutex<(u64, Millis)>,
     /// The last number in a transaction that the writer has begun.
     stored: AtomicU64,
@@ -66,13 +67,13 @@ impl Log {
         Ok(Self { kept, oldest: Mutex::default(), stored: AtomicU64::new(last), seen: watch::Sender::new(last) })
     }
 
-    /// Makes this a log that is kept for another time. To be called before anything is written.
+    /// Gives a log with other bounds for what is kept. To be called before anything is written.
     pub(super) fn keeping(&self, kept: Kept) -> Self {
         let last = *self.seen.borrow();
         Self { kept, oldest: Mutex::default(), stored: AtomicU64::new(last), seen: watch::Sender::new(last) }
     }
 
-    /// Keeps what the writes of a transaction leave to be told, and removes some of what is too old.
+    /// Keeps the announcements of the writes of a transaction, and removes some announcements that are too old.
     pub(super) fn keep(&self, tx: &mut Tx<'_>, told: Vec<Announcement>, now: Millis) -> Result<()> {
         if told.is_empty() {
             return Ok(());
@@ -107,13 +108,14 @@ impl Log {
         Ok(())
     }
 
-    /// Tells those who follow. To be called on the writer thread once what was kept is visible.
+    /// Tells the followers of the log that it has grown. To be called on the writer thread once the kept announcements
+    /// are visible.
     pub(super) fn tell(&self) {
         let stored = self.stored.load(Ordering::Relaxed);
         self.seen.send_if_modified(|seen| std::mem::replace(seen, stored) != stored);
     }
 
-    /// The last number, at once and then each time that it has grown.
+    /// A stream of the last number: the present number at once, then a new number each time that the log has grown.
     fn growth(&self) -> BoxStream<'static, u64> {
         let mut seen = self.seen.subscribe();
         seen.mark_changed();

@@ -1,4 +1,4 @@
-//! Whether a table may have rows, in memory: a page of a store that has none reads nothing for them.
+//! Knows in memory whether a table may have rows: if the table has none, a page reads nothing of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,12 +7,13 @@ use feedgate_common::error::Result;
 use crate::table::Table;
 use crate::view::Read;
 
-/// Whether there may be a row. It is set before the first row is written and never taken back, so nobody misses a row.
+/// Whether a table may have a row. The flag is set before the first row is written and never taken back, so nobody
+/// misses a row.
 #[derive(Debug)]
 pub(super) struct Any(AtomicBool);
 
 impl Any {
-    /// Looks into the store.
+    /// Looks into the store whether the table has a row.
     pub(super) fn of<T: Table>(from: &impl Read) -> Result<Self> {
         let first = from.scan::<T>(..).next().transpose()?;
         Ok(Self(AtomicBool::new(first.is_some())))

@@ -1,5 +1,5 @@
-//! What is known in memory of one kind of rows around items, reactions or comments: whether there are any, and whether
-//! those of deleted items are still to be removed. The rows of a deleted item go bit by bit, with later writes.
+//! What is known in memory of the reactions or of the comments: whether there are any rows, and whether rows of deleted
+//! items are still to be removed. Later writes remove the rows of a deleted item, some at a time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

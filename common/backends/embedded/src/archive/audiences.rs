@@ -94,7 +94,7 @@ pub(super) fn leave(tx: &mut Tx<'_>, item: ItemId, reader: UserNo) -> Result<()>
     Ok(())
 }
 
-/// Removes lines of lists that are the user's, and of those that have the user, at most `limit`. Answers how many.
+/// Removes members from the user's lists, and the user from lists of others, at most `limit` in all. Answers how many.
 pub(super) fn forget(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<usize> {
     let own = owned(tx, user).map(|row| row.map(|(key, _)| key));
     let others = listing(tx, user).map(|row| {
@@ -108,7 +108,7 @@ pub(super) fn forget(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<usiz
     Ok(lines.len())
 }
 
-/// How many lines of lists are the user's, and how many have the user.
+/// How many members the user's lists have, and on how many lists the user is.
 pub(super) fn count(view: &View, user: UserNo) -> (u64, u64) {
     (owned(view, user).count() as u64, listing(view, user).count() as u64)
 }
@@ -136,7 +136,7 @@ fn change(tx: &mut Tx<'_>, change: &ListChange) -> Result<std::result::Result<bo
     Ok(Ok(true))
 }
 
-/// Takes a member off a list, if it is on it.
+/// Takes a member off a list, if the member is on the list.
 fn take_off(tx: &mut Tx<'_>, owner: UserNo, list: &CompactString, member: UserNo) -> Result<()> {
     if !tx.has::<Listed>(&(owner, ListPlace { list: list.clone(), member }))? {
         return Ok(());
@@ -178,7 +178,7 @@ fn owned<R: Read>(from: &R, owner: UserNo) -> impl Iterator<Item = Result<OwnedR
     from.scan::<Listed>((Included(first(owner.0)), Excluded(first(owner.0.saturating_add(1)))))
 }
 
-/// The lines that have a user, by owner.
+/// The lists on which a user is, by owner.
 fn listing<R: Read>(
     from: &R,
     member: UserNo,

@@ -1,7 +1,7 @@
 //! Epochs are taken in blocks, so that one sync serves many numbers.
 //!
-//! Invariant: a number is given only from a block whose end is durable, and each is greater than
-//! every one given before. A crash leaves a gap, never a repetition.
+//! Invariant: a number is given only from a block whose end is durable, and each number is greater than every earlier
+//! one. A crash leaves a gap, never a repetition.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::view::Read;
 /// How many numbers one sync makes available.
 const BLOCK: u64 = 1024;
 
-/// The numbers that are left of the newest block.
+/// The numbers of the newest block that were not given yet.
 #[derive(Debug, Default)]
 pub(super) struct Epochs(Mutex<Range<u64>>);
 
@@ -40,8 +40,8 @@ impl Epochs {
         }
     }
 
-    /// Keeps a new block. Concurrent callers may get theirs in another order than they asked; only the newest block is
-    /// kept, and the numbers left of an older one are lost.
+    /// Keeps a new block. Concurrent callers may get their blocks in another order than they asked: only the newest
+    /// block is kept, and the numbers that are left of an older block are never given.
     fn take_in(&self, block: Range<u64>) {
         let mut left = self.0.lock();
         if block.end > left.end {

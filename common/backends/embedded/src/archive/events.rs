@@ -24,8 +24,8 @@ use crate::view::{Read, Tx, View};
 /// The time of an event that was reopened: it is due at once.
 const REOPENED: Millis = 0;
 
-/// The time of a reopened event after a worker was told of it. From then on a worker finishes the event only if it has
-/// gone through all of its records again since it was told.
+/// The time of a reopened event after a worker was told of it. From then on a worker finishes the event only if the
+/// worker has gone through all records again since then.
 const TOLD: Millis = -1;
 
 pub(super) fn outstanding(
@@ -114,14 +114,14 @@ fn finish_outbox(
     Ok((reopened && redo != row.redo).then_some(Event::Outbox { author, seq: row.head, redo: row.redo }))
 }
 
-/// Finishes what is addressed to a reader up to `seq`. If more was addressed later, the event stays outstanding since
-/// then.
+/// Finishes what is addressed to a reader up to `seq`. If later records were addressed to the reader, the event stays
+/// outstanding since the first of these.
 fn finish_direct(tx: &mut Tx<'_>, counters: &mut CountersRow, reader: UserNo, seq: DirectSeq) -> Result<()> {
     let Some(mut row) = tx.get::<DirectHeads>(&reader)? else { return Ok(()) };
     let Some(due) = row.due else { return Ok(()) };
     row.due = None;
     if seq < row.head {
-        // An erasure of the reader leaves a gap, behind which it goes on.
+        // An erasure of the reader leaves a gap in the numbers; the next record stands behind the gap.
         let next = tx.scan::<Directs>((reader, seq + 1)..=(reader, row.head)).next().transpose()?;
         let (_, next) = next.ok_or_else(|| {
             StoreError::corrupt(format_args!("reader {}: no record behind {seq} up to head {}", reader.0, row.head))
@@ -133,7 +133,7 @@ fn finish_direct(tx: &mut Tx<'_>, counters: &mut CountersRow, reader: UserNo, se
     Ok(())
 }
 
-/// Nothing that is addressed to the reader is outstanding any more.
+/// Ends the outstanding event of records that are addressed to the reader, since an erasure removes these records.
 pub(super) fn forget_direct(tx: &mut Tx<'_>, reader: UserNo) -> Result<()> {
     let Some(row) = tx.get::<DirectHeads>(&reader)? else { return Ok(()) };
     let Some(due) = row.due else { return Ok(()) };

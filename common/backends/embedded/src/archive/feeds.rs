@@ -12,7 +12,7 @@ pub(super) fn known(view: &View, names: &[CompactString]) -> Result<Vec<Option<F
     names.iter().map(|name| view.get::<Feeds>(name)).collect()
 }
 
-/// The number of each name. A name that was never seen gets a new one.
+/// The number of each name. A name that was never seen gets a new number.
 pub(super) fn intern(tx: &mut Tx<'_>, names: &[CompactString]) -> Result<Vec<FeedId>> {
     let mut counters = tx.get::<Counters>(&())?.unwrap_or_default();
     let mut numbers = Vec::with_capacity(names.len());

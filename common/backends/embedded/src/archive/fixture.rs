@@ -13,12 +13,12 @@ pub(super) async fn open(dir: &Path) -> EmbeddedArchive {
     EmbeddedArchive::open(Database::open(dir).unwrap(), 16).await.unwrap()
 }
 
-/// A new item of ann's.
+/// A new item by the user ann.
 pub(super) async fn published(archive: &EmbeddedArchive) -> ItemId {
     published_at(archive, 1).await
 }
 
-/// A new item of ann's, accepted at this Unix time in ms.
+/// A new item by the user ann, accepted at this Unix time in ms.
 pub(super) async fn published_at(archive: &EmbeddedArchive, now: Millis) -> ItemId {
     let publish = Publish::new("ann".parse().unwrap(), Body::parse("1".to_owned()).unwrap());
     let written = archive.write(vec![Write::Publish(publish)], now).await.unwrap().remove(0);

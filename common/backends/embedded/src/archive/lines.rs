@@ -1,4 +1,4 @@
-//! The rows of lines of notifications: what decisions load of them, and what becomes of them.
+//! The rows of lines of notifications: loads them for decisions, and stores how they change.
 //!
 //! Invariants: each member has a row by its place and one by its key; a line has as many members as it counts, unless
 //! its item was deleted otherwise.
@@ -24,7 +24,7 @@ pub(super) fn of_group(from: &impl Read, group: &(UserNo, CompactString)) -> Res
     from.get::<LineGroups>(group)
 }
 
-/// A line with so many of its newest members.
+/// A line with its `newest` newest members; `None` if there is no such line.
 pub(super) fn line(from: &impl Read, id: ItemId, newest: usize) -> Result<Option<LineRow>> {
     let Some(row) = from.get::<Lines>(&id)? else { return Ok(None) };
     let rows = from.scan::<Members>((id, 0)..=(id, u64::MAX)).rev().take(newest);
@@ -106,7 +106,7 @@ pub(super) fn forget(tx: &mut Tx<'_>, reader: UserNo, limit: usize) -> Result<bo
     Ok(lines.len() == limit)
 }
 
-/// Members with their lines behind this place.
+/// Members, each with its line, behind the place `after`, at most `limit`.
 pub(super) fn members(
     from: &impl Read,
     after: Option<(ItemId, u64)>,

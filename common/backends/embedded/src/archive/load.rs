@@ -15,7 +15,8 @@ use super::tables::{
 };
 use crate::view::Read;
 
-/// Loads what `need` names into the ledger's rows. A name without a number gets one if the decision needs that.
+/// Loads the row that `need` names into the ledger's rows. A name without a number gets a new number if `need` is
+/// [`Need::Number`].
 pub(super) fn one(ledger: &mut Ledger<'_, '_>, need: Need) -> Result<()> {
     match need {
         Need::User(name) => {

@@ -1,4 +1,4 @@
-//! What no push brings: records of route pull, and what is addressed to the reader by name.
+//! Reads the news that no push brings: records of route pull, and records that are addressed to the reader by name.
 //!
 //! ```text
 //!   authors with pull records beyond `after`  ┐ the smaller
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! For a reader of a thousand followees this costs as many point reads as there are authors with something new. For a
-//! reader of few followees it costs about as many as there are followees, however many records other authors have, or
-//! these in other feeds.
+//! reader of few followees it costs about as many point reads as there are followees, however many records other
+//! authors have, or the followees have in other feeds.
 //!
-//! A post wakes many readers who all have read up to right before it. So the [`FEW`] records after a number are read
-//! once and kept in memory, and each reader costs only the reads of its own edges.
+//! A post wakes many readers who all have read up to right before the post. So the [`FEW`] records after a number are
+//! read once and kept in memory, and each reader costs only the reads of its own edges.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -58,7 +58,7 @@ impl Ends {
         Ok(Self { counters, direct: view.get::<DirectHeads>(&reader)?.unwrap_or_default() })
     }
 
-    /// Whether so little lies beyond `after` that it is read quickly.
+    /// Whether so few records lie beyond `after` that they are read quickly.
     pub(super) fn are_near(&self, after: Watermarks) -> bool {
         self.is_near(after.pull) && self.direct.head.saturating_sub(after.direct) <= FEW
     }
@@ -68,7 +68,7 @@ impl Ends {
     }
 }
 
-/// What the inbox `key` has not taken in: records beyond `after` of both kinds, up to `ends`, at most `limit`.
+/// The news for the inbox `key`: records beyond `after` of both kinds, up to `ends`, at most `limit`.
 pub(super) fn news(
     view: &View,
     runs: &Runs,
@@ -156,8 +156,8 @@ fn record(feed: FeedId, PullRow { op, seq, key }: PullRow) -> Record {
     Record { seq, op, route: Route::Pull, feed, key }
 }
 
-/// Appends the records that the inbox pulls beyond `after`. If `limit` cuts them, answers the number up to which they
-/// are complete.
+/// Appends the records that the inbox pulls beyond `after`. If `limit` cuts the records, answers the number up to which
+/// they are complete.
 fn pulled(
     view: &View,
     key: InboxKey,
@@ -265,6 +265,6 @@ fn addressed(
         }
         upto = number;
     }
-    // An erasure of the reader may have removed the last ones.
+    // An erasure of the reader may have removed the last records, so the end is `head`.
     Ok(head)
 }

@@ -1,7 +1,8 @@
-//! Changes around items that tell users of them. The change and what tells of it are one operation of the only writer.
+//! Reactions and comments of which users are told. The change and the notifications of it are one operation of the only
+//! writer.
 //!
-//! Reactions that wait for the writer at the same time are one operation, so that a line of notifications to which a
-//! hundred of them belong changes once:
+//! Reactions that wait for the writer at the same time are one operation, so that a line of notifications which a
+//! hundred of these reactions join changes once:
 //!
 //! ```text
 //!   call ─▶ waiting calls ─▶ an operation that is due carries out all that wait ─▶ durable ─▶ each call is answered
@@ -42,7 +43,8 @@ struct Call {
     answer: oneshot::Sender<Notified<Outcome>>,
 }
 
-/// Calls that wait for an operation. Each has queued one, which may find that an earlier one has carried it out.
+/// Calls that wait for an operation of the writer. Each call has queued an operation, which may find that an earlier
+/// operation has carried out the call.
 #[derive(Default)]
 pub(super) struct Waiting(Mutex<Vec<Call>>);
 
@@ -183,7 +185,7 @@ fn react(tx: &mut Tx<'_>, shared: Shared<'_>, calls: Vec<Call>) -> Result<Done<C
 }
 
 impl EmbeddedArchive {
-    /// The names of these users; none if nobody is told of anything.
+    /// The names of these users; no names if the rules tell nobody of anything.
     async fn names_of(&self, users: impl Iterator<Item = UserNo>) -> Result<HashMap<UserNo, UserId>> {
         if self.rules.load().is_empty() {
             return Ok(HashMap::new());
@@ -192,7 +194,7 @@ impl EmbeddedArchive {
         Ok(users.iter().copied().zip(self.user_ids(&users).await?).collect())
     }
 
-    /// What is to run once the delete of notifications is visible.
+    /// A function to run once the delete of these notifications is visible: it drops them from memory.
     pub(super) fn withdrawn(&self) -> impl Fn(&[ItemId]) + Send + 'static {
         let (hot, around) = (self.hot.clone(), [self.reactions.clone(), self.comments.clone()]);
         move |items| {

@@ -1,7 +1,8 @@
 //! Whether the items of authors stand in their own feeds, and which items a user has sent.
 //!
-//! Invariant: writes go by what the store was told before them, since all of them are on the only writer. So an author
-//! whom the walk has passed by, because nothing was published yet, gets the edge with the first item.
+//! Invariant: a write uses the setting that was stored before the write, since both run on the only writer thread. So
+//! an author whom the walk has passed by, because the author had published nothing yet, gets the edge with the first
+//! item.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
@@ -60,12 +61,13 @@ fn is_on(from: &impl Read) -> Result<bool> {
     Ok(from.get::<OwnPosts>(&())?.is_some_and(|row| row.on))
 }
 
-/// The last author to whom this is carried out; `None` if nothing is left to do, or if the store was told otherwise.
+/// The last author for whom the setting `on` is carried out; `None` if nothing is left to do, or if the stored setting
+/// is another.
 fn stands(from: &impl Read, on: bool) -> Result<Option<UserNo>> {
     Ok(from.get::<OwnPosts>(&())?.filter(|row| row.on == on).and_then(|row| row.at))
 }
 
-/// Whether the author's items are to stand in its own feed, and it has no edge to itself yet.
+/// Whether the author's items are to stand in the author's own feed, and the author has no edge to itself yet.
 pub(super) fn lacks_edge(tx: &Tx<'_>, author: UserNo) -> Result<bool> {
     Ok(is_on(tx)? && !tx.get::<Edges>(&(author, author))?.is_some_and(|row| row.held.follows))
 }

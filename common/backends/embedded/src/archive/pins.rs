@@ -26,7 +26,7 @@ impl archive::Pins for EmbeddedArchive {
     }
 }
 
-/// Nothing is pinned by a user who is erased.
+/// Removes all pins of a user who is erased.
 pub(super) fn forget(tx: &mut Tx<'_>, user: UserNo) {
     tx.remove::<Pins>(&user);
 }
@@ -60,7 +60,7 @@ fn unpin(tx: &mut Tx<'_>, user: UserNo, item: ItemId) -> Result<bool> {
     Ok(true)
 }
 
-/// What counts of an item; `None` if it does not live.
+/// What decides whether an item may be pinned; `None` if the item does not live.
 fn found(from: &impl Read, item: ItemId) -> Result<Option<Pinnable>> {
     let row = from.get::<Items>(&item)?.filter(|row| row.life != Life::Gone);
     Ok(row.map(|row| Pinnable { author: row.author, feed: row.feed, direct: row.seq == NO_SEQ }))

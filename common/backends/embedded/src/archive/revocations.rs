@@ -1,4 +1,4 @@
-//! Revocations: a row for each user, and a list of the users by the number of their newest one.
+//! Revocations: a row for each user, and a list of the users by the number of their newest revocation.
 
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -9,7 +9,7 @@ use feedgate_common::{Millis, UserNo};
 use super::tables::{RevocationList, Revoked, RevokedRow};
 use crate::view::{Read, Tx, View};
 
-/// Puts the user at the end of the list, with the later one of the two times.
+/// Puts the user at the end of the list, with the later of `before` and the time that is stored.
 pub(super) fn revoke(tx: &mut Tx<'_>, user: UserNo, before: Millis) -> Result<()> {
     let number = last(tx)? + 1;
     let older = tx.get::<Revoked>(&user)?;

@@ -175,7 +175,8 @@ fn edit(
     rankings::changed(ledger.tx, id)
 }
 
-/// Gives an item another rank and place. The add that it had so far is deleted by a record; the next one follows.
+/// Gives an item another rank and place. A record deletes the add that the item had so far; the next record is the new
+/// add.
 fn move_to(ledger: &mut Ledger<'_, '_>, id: ItemId, now: &ItemRow, by: Option<OutboxSeq>) -> Result<()> {
     let mut row = item(ledger, id)?;
     let add = end_add(ledger, (id, &row), by)?;
@@ -244,14 +245,14 @@ fn send_again(ledger: &mut Ledger<'_, '_>, before: (UserNo, DisplayKey), now: Di
     Ok(())
 }
 
-/// Adds an item to what is shown to those to whom it is addressed.
+/// Adds an item to the feeds of the readers to whom the item is addressed.
 fn show(ledger: &mut Ledger<'_, '_>, (id, item): (ItemId, &ItemRow)) {
     for &reader in item.door.readers() {
         ledger.tx.put::<DirectShown>(&(InboxKey { reader, feed: item.feed }, item.key(id)), &item.author);
     }
 }
 
-/// Removes an item from what is shown to those to whom it is addressed.
+/// Removes an item from the feeds of the readers to whom the item is addressed.
 fn hide(ledger: &mut Ledger<'_, '_>, (id, feed): (ItemId, FeedId), key: DisplayKey) {
     let Ledger { tx, rows, .. } = ledger;
     let item = rows.items.get(&id).and_then(Option::as_ref);
@@ -314,7 +315,7 @@ fn free_place(wanted: u64, is_taken: impl Fn(u64) -> Result<bool>) -> Result<u64
     Ok(place)
 }
 
-/// Puts a follow into both lists. Answers its place there.
+/// Puts a follow into the lists of the reader and of the author. Answers its place, which is the same in both.
 fn list(
     ledger: &mut Ledger<'_, '_>,
     (reader, author): (UserNo, UserNo),
@@ -330,7 +331,7 @@ fn list(
     Ok(listed)
 }
 
-/// Puts a request into the list of its author. Answers its place there.
+/// Puts a request into the list of its author. Answers its place in the list.
 fn ask(
     ledger: &mut Ledger<'_, '_>,
     (reader, author): (UserNo, UserNo),
@@ -342,7 +343,7 @@ fn ask(
     Ok(listed)
 }
 
-/// Adds the reader to those to whom the author's items are pushed (`more` is 1), or removes it (-1).
+/// Adds the reader to the followers to whom the author's items are pushed (`more` is 1), or removes the reader (-1).
 fn push_to(ledger: &mut Ledger<'_, '_>, (reader, author): (UserNo, UserNo), now: EdgeRow, more: i64) {
     let key = (author, reader.bucket(ledger.setup.buckets), reader);
     match more {

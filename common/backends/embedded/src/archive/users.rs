@@ -1,7 +1,7 @@
 //! The names and numbers of users, kept in memory.
 //!
-//! Invariant: a pair is remembered only once it is durable, and a pair never changes. So what is remembered is right
-//! for every reader and for the writer.
+//! Invariant: a pair of a name and a number is remembered only once it is durable, and a pair never changes. So a
+//! remembered pair is right for every reader and for the writer.
 
 use feedgate_common::error::Result;
 use feedgate_common::{StoreError, UserId, UserNo};
@@ -57,12 +57,12 @@ impl KnownUsers {
         Ok(name)
     }
 
-    /// The name of a number as an operation sees it. It may not be durable yet, so it is not remembered.
+    /// The name of a number as an operation sees it. The name may not be durable yet, so it is not remembered.
     pub(super) fn peek_id(&self, tx: &Tx<'_>, no: UserNo) -> Result<UserId> {
         self.by_no.get(&no).map_or_else(|| stored_id(tx, no), Ok)
     }
 
-    /// The number of a name as an operation sees it. It may not be durable yet, so it is not remembered.
+    /// The number of a name as an operation sees it. The number may not be durable yet, so it is not remembered.
     pub(super) fn peek_no(&self, tx: &Tx<'_>, name: &UserId) -> Result<Option<UserNo>> {
         match self.by_name.get(name) {
             Some(no) => Ok(Some(no)),

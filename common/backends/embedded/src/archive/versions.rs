@@ -1,6 +1,6 @@
-//! The bodies that items had before they were edited: a row for each of the newest, written by the operation that
-//! replaces the body and removed by the one that deletes the item. An item that was never edited has none, and costs
-//! nothing.
+//! The bodies that items had before they were edited: a row for each of the newest bodies, written by the operation
+//! that replaces the body and removed by the operation that deletes the item. An item that was never edited has no such
+//! row.
 
 use std::ops::RangeInclusive;
 
@@ -14,10 +14,10 @@ fn all_of(item: ItemId) -> RangeInclusive<(ItemId, u32)> {
     (item, 0)..=(item, u32::MAX)
 }
 
-/// Keeps a body that is replaced at `at`. `version` is that of the item until then. The oldest one that is too many
-/// goes.
+/// Keeps a body that is replaced at `at`. `version` is the version of the item until then. If too many bodies are kept,
+/// the oldest is removed.
 pub(super) fn keep(tx: &mut Tx<'_>, (item, version): (ItemId, u32), body: &str, at: Millis) -> Result<()> {
-    // The greatest version is that of further edits too.
+    // An item whose version is the greatest number keeps this version with further edits.
     if !tx.has::<Versions>(&(item, version))? {
         tx.put::<Versions>(&(item, version), &VersionRow { at, body: body.into() });
     }

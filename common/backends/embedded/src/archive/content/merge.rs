@@ -60,7 +60,7 @@ impl Stream {
     }
 }
 
-/// Whether a narrowed item is for the reader; a list that is for nobody in particular has all items.
+/// Whether a narrowed item is for the reader. Without a reader, all items are.
 fn for_reader(view: &View, (item, author): (ItemId, UserNo), reader: Option<UserNo>) -> Result<bool> {
     let Some(reader) = reader else { return Ok(true) };
     is_for(Route::Narrow, author == reader, || audiences::has(view, item, reader))
@@ -76,8 +76,8 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    /// Adds the living adds of one author's span to the merge; of narrowed items those that are for the reader, if one
-    /// is named.
+    /// Adds the living adds of one author's span to the merge; if a reader is named, only the narrowed items that are
+    /// for the reader.
     pub(super) fn open(
         &mut self,
         view: &View,

@@ -16,7 +16,7 @@ pub(super) struct Span {
     pub(super) generation: Generation,
     /// No add with a smaller sequence number is shown.
     pub(super) low: OutboxSeq,
-    /// No add with a greater one is shown; every other that lives is.
+    /// No add with a greater sequence number is shown. Every living add from `low` to `high` is.
     pub(super) high: OutboxSeq,
 }
 

@@ -1,5 +1,5 @@
-//! What other programs are told of accepted writes. Stores that were made before these tables existed have no rows in
-//! them.
+//! Announcements of accepted writes for other programs. Stores that were made before these tables existed have no such
+//! rows.
 
 use compact_str::CompactString;
 use feedgate_common::{ItemId, Millis, UserNo};
@@ -16,7 +16,7 @@ table! {
     LastAnnounced: b'4', Archive, () => u64
 }
 
-/// What is kept of one announcement. The act is its number.
+/// What is kept of one announcement. `act` is the number of the act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnnouncementRow {
     pub(crate) at: Millis,

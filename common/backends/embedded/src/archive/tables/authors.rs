@@ -1,4 +1,4 @@
-//! Authors: where the outbox ends, since when its push is outstanding, and which way its items go.
+//! Authors: where the outbox ends, since when its push is outstanding, and by which class the route of items is chosen.
 
 use feedgate_common::change::Class;
 use feedgate_common::{DisplayKey, Millis, OutboxSeq, PullSeq, UserNo};
@@ -6,7 +6,7 @@ use feedgate_common::{DisplayKey, Millis, OutboxSeq, PullSeq, UserNo};
 use super::{fields, table};
 
 table! {
-    /// The row of each author; one without records, class or followers has none.
+    /// The row of each author; an author without records, class or followers has no row.
     Authors: b'a', Archive, UserNo => AuthorRow
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct AuthorRow {
     pub(crate) last_pull: PullSeq,
     /// The number of the newest record of route pull that was not imported. Mirrors [`super::ToldHeads`].
     pub(crate) last_told: PullSeq,
-    /// The last number that was given to a worker that goes through reopened work.
+    /// The last number that was given to a worker that goes through a reopened push again.
     pub(crate) redo: u64,
 }
 

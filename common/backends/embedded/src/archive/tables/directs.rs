@@ -8,8 +8,8 @@ use super::{fields, table};
 pub(crate) const NOBODY: UserNo = UserNo(u32::MAX);
 
 table! {
-    /// A reader's records, dense from 1. Only an erasure of the reader, and rankings, remove some; they leave the
-    /// numbers taken.
+    /// A reader's records, dense from 1. Only an erasure of the reader, and rankings, remove records; removed numbers
+    /// are not given again.
     Directs: b'm', Archive, (UserNo, DirectSeq) => DirectRow
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct DirectRow {
 
 fields!(DirectRow { op, author, feed, key, at });
 
-/// The end of the records addressed to a reader. All zero for one to whom nothing was ever addressed.
+/// The end of the records addressed to a reader. All fields are zero if nothing was ever addressed to the reader.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DirectHeadRow {
     /// The number of the newest record.

@@ -1,7 +1,7 @@
 //! The outstanding events, oldest first.
 //!
 //! There is one row for each author, edge or reader, not for each record, since the work is to bring all that is new.
-//! How far the event goes stands in the row of the author, the edge or the reader.
+//! The row of the author, the edge or the reader says how far the event goes.
 
 use feedgate_common::{Millis, UserNo};
 
@@ -18,7 +18,7 @@ table! {
     DueEdges: b'V', Archive, (UserNo, UserNo) => ()
 }
 
-/// To what an outstanding event belongs.
+/// The author, edge or reader to which an outstanding event belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owed {
     Outbox { author: UserNo },

@@ -15,7 +15,7 @@ table! {
 /// The reader's follow, the shields against it, and the edge that results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EdgeRow {
-    /// What decisions need of it.
+    /// What decisions need of the edge.
     pub(crate) held: Held,
     /// When the oldest change that is not yet in the inboxes was accepted. Mirrors [`super::Due`].
     pub(crate) due: Option<Millis>,
@@ -34,8 +34,8 @@ impl EdgeRow {
 
 fields!(EdgeRow { held, due, listed, quiet });
 
-/// The first byte: bit 0 if the reader follows, bit 1 if it asks to. Versions without requests know the first bit
-/// alone.
+/// The first byte: bit 0 if the reader follows, bit 1 if the reader asks to follow. Versions without requests know only
+/// bit 0.
 impl Code for Held {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(self.follows) | u8::from(self.asked) << 1);

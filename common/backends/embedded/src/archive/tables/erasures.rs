@@ -20,7 +20,7 @@ table! {
 pub(crate) struct ErasureRow {
     pub(crate) user: UserNo,
     pub(crate) accepted_at: Millis,
-    /// How far it has come: the text of a [`feedgate_common::erase::State`].
+    /// How far the erasure has come: the text of a [`feedgate_common::erase::State`].
     pub(crate) state: CompactString,
 }
 

@@ -1,4 +1,4 @@
-//! The edges that are on and have a row, by author and bucket. A push step reads one range of them.
+//! The edges that are on and have a row, by author and bucket. A push step reads one range of this table.
 
 use feedgate_common::{Bucket, Generation, OutboxSeq, UserNo};
 

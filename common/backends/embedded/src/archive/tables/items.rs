@@ -25,26 +25,26 @@ pub(crate) type Fingerprint = [u8; 16];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ItemRow {
     pub(crate) author: UserNo,
-    /// The sequence number of its `add` in the author's outbox, or [`NO_SEQ`].
+    /// The sequence number of the item's `add` in the author's outbox, or [`NO_SEQ`].
     pub(crate) seq: OutboxSeq,
     pub(crate) published_at: Millis,
     pub(crate) fingerprint: Fingerprint,
-    /// The feed of its `add`, and of every later record of the item.
+    /// The feed of the item's `add`, and of every later record of the item.
     pub(crate) feed: FeedId,
     pub(crate) life: Life,
 }
 
 impl ItemRow {
-    /// The key of its `add` in the table of adds, if the item stands in the outbox.
+    /// The key of the item's `add` in the table of adds, if the item stands in the outbox.
     pub(crate) fn add(&self) -> (AuthorFeed, OutboxSeq) {
         (AuthorFeed { feed: self.feed, author: self.author }, self.seq)
     }
 }
 
-/// Whether the item is there and was not deleted.
+/// Whether the item exists and was not deleted.
 ///
 /// # Errors
-/// `Corrupt` if its row cannot be read.
+/// `Corrupt` if the row of the item cannot be read.
 pub(crate) fn lives(from: &impl Read, item: ItemId) -> Result<bool> {
     Ok(from.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
 }
@@ -62,7 +62,7 @@ pub(crate) enum Life {
         foreign_id: Option<CompactString>,
         repost_of: Option<ItemId>,
         narrowed: bool,
-        /// The users whom it mentions, as one [text](feedgate_common::mentions::text_of).
+        /// The users whom the item mentions, as one [text](feedgate_common::mentions::text_of).
         mentions: Option<CompactString>,
         body: String,
     },
@@ -71,7 +71,7 @@ pub(crate) enum Life {
 /// The first byte of what is kept of a deleted item.
 const GONE: u8 = 0;
 
-/// The first byte of an item that reposts none.
+/// The first byte of a living item that is no repost.
 const LIVING: u8 = 1;
 
 /// The first byte of a repost; the id of its original follows. Stores from before there were reposts have no such row.

@@ -1,4 +1,4 @@
-//! What was fixed when the store was created, and the inbox store with which it last worked.
+//! The layout that was fixed when the Archive was created, and the inbox store with which the Archive last worked.
 
 use compact_str::CompactString;
 use feedgate_common::error::Result;

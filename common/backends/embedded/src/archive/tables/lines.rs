@@ -22,12 +22,12 @@ table! {
 }
 
 table! {
-    /// The members of each line, by their places in it.
+    /// The members of each line, by their places in the line.
     Members: b'W', Archive, (ItemId, u64) => MemberRow
 }
 
 table! {
-    /// The line and the place of each deed that is a member, by its key.
+    /// The line and the place of each deed that is a member, by the key of the deed.
     MemberKeys: b'E', Archive, CompactString => (ItemId, u64)
 }
 

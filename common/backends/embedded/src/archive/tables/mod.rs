@@ -61,7 +61,7 @@
 //! ```
 //!
 //! Tags and encodings are the format on disk. A change after which this version cannot read older rows needs another
-//! number of [`FORMAT`]. What is only added needs none: a table, or another kind of row. An older version takes a row
+//! number of [`FORMAT`]. A table or a kind of row that is only added needs no new number. An older version takes a row
 //! of a kind that it does not know for a damaged one, so a store with such a row cannot go back to that version.
 
 mod adds;
@@ -160,7 +160,8 @@ macro_rules! table {
 
 use table;
 
-/// Gives every table to a macro. A table is declared in the file that has its rows, so a test counts these.
+/// Gives every table to a macro. Tables are declared in the files of their rows, so a test counts that none is missing
+/// here.
 #[cfg(any(test, fuzzing))]
 macro_rules! every_table {
     ($then:ident) => {

@@ -7,7 +7,7 @@ use super::{fields, table};
 use crate::codec::Short;
 
 table! {
-    /// What is stored of each user of whom anything is.
+    /// The name, avatar and attributes of each user, if the business has said any.
     People: b'P', Archive, UserNo => PersonRow
 }
 
@@ -16,7 +16,7 @@ table! {
 pub(crate) struct PersonRow {
     pub(crate) name: Option<Short>,
     pub(crate) avatar: Option<Short>,
-    /// JSON, as it came.
+    /// The attributes, as the JSON text that the business sent.
     pub(crate) attrs: Option<CompactString>,
 }
 

@@ -5,19 +5,19 @@ use feedgate_common::{DisplayKey, Op, OutboxSeq, PullSeq, UserNo};
 use super::{AuthorFeed, fields, table};
 
 table! {
-    /// An author's records of route pull to one feed. They are never removed.
+    /// An author's records of route pull to one feed. Rows are never removed.
     Pulls: b'p', Archive, (AuthorFeed, PullSeq) => PullRow
 }
 
 table! {
-    /// The number of each author's newest such record. One row for each author who ever had any. Mirrors
-    /// [`super::AuthorRow::last_pull`].
+    /// The number of each author's newest record of route pull. One row for each author who ever had such a record.
+    /// Mirrors [`super::AuthorRow::last_pull`].
     PullHeads: b'q', Archive, PullSeq => UserNo
 }
 
 table! {
-    /// The number of each author's newest such record that was not imported. Readers who are online are told of it.
-    /// Mirrors [`super::AuthorRow::last_told`].
+    /// The number of each author's newest record of route pull that was not imported, of which readers who are online
+    /// are told. Mirrors [`super::AuthorRow::last_told`].
     ToldHeads: b't', Archive, PullSeq => UserNo
 }
 

@@ -1,5 +1,5 @@
-//! Devices that push services reach, and what they are still to be told. Stores that were made before these tables
-//! existed have no rows in them.
+//! Devices that push services reach, and the notices for these devices. Stores that were made before these tables
+//! existed have no such rows.
 
 use compact_str::CompactString;
 use feedgate_common::notices::NoticeRow;
@@ -14,12 +14,13 @@ table! {
 }
 
 table! {
-    /// The users who have such a device, each with the number up to which it was noted what is addressed to the user.
+    /// The users who have a device that a push service reaches, each with the number up to which records addressed to
+    /// the user were noted.
     PushReaders: b'H', Archive, UserNo => DirectSeq
 }
 
 table! {
-    /// What each reader is still to be told of each feed, or was told of it a moment ago.
+    /// The notice of each reader and feed: what is still to be told, or was told a moment ago.
     PushNotices: b'J', Archive, InboxKey => NoticeRow
 }
 
@@ -61,7 +62,7 @@ pub(crate) struct PushDeadRow {
 
 fields!(PushDeadRow { notice, at, why });
 
-/// Feeds in a row, after their number.
+/// A list of feeds; in its bytes, how many there are comes first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FeedList(pub(crate) Vec<FeedId>);
 

@@ -6,7 +6,7 @@ use feedgate_common::{DisplayKey, FeedId, Millis, Op, OutboxSeq, UserNo};
 use super::{fields, table};
 
 table! {
-    /// The records of each author by sequence number, dense from 1. They are never removed.
+    /// The records of each author by sequence number, dense from 1. Records are never removed.
     Records: b'r', Archive, (UserNo, OutboxSeq) => RecordRow
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct RecordRow {
     pub(crate) key: DisplayKey,
     pub(crate) at: Millis,
     pub(crate) feed: FeedId,
-    /// Whether it was imported: then nobody is told of it.
+    /// Whether the record was imported: then nobody is told of it.
     pub(crate) history: bool,
 }
 

@@ -11,7 +11,7 @@ table! {
 }
 
 table! {
-    /// How many of them there are, for each item that has any.
+    /// How many living reposts each item has; no row if it has none.
     RepostCounts: b')', Archive, ItemId => u64
 }
 

@@ -1,4 +1,4 @@
-//! The index of search: by what items and users are found. All of it is derived from other rows.
+//! The index of search: the marks by which items and users are found. The whole index is derived from other rows.
 
 use compact_str::CompactString;
 use feedgate_common::search::{Mark, SearchPlace, Subject};
@@ -7,7 +7,8 @@ use super::{fields, table};
 use crate::codec::Code;
 
 table! {
-    /// What has a mark, newest first. A row counts only if its build is the one of [`SearchState`].
+    /// The items and users that have a mark, newest first. A row counts only if its build is the build of
+    /// [`SearchState`].
     Postings: b'X', Archive, (Build, Subject, Mark, SearchPlace) => ()
 }
 

@@ -1,4 +1,5 @@
-//! The shields that users have put up against others, as they see them. The edges hold them too.
+//! The shields that users have put up against others, as the lists of these users show them. The rows of edges hold
+//! shields too.
 
 use feedgate_common::UserNo;
 use feedgate_common::graph::Shield;

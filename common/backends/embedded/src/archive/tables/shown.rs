@@ -5,9 +5,9 @@
 //!   aside     the others: backdated, or with a rank of the business's own
 //! ```
 //!
-//! A reader who followed late is shown no add below some outbox sequence number. On the track in step, the first such
-//! add ends the search; without tracks it would go on through all of the author's adds. An author has one pair of
-//! tracks for all feeds: adds that are in step among all are in step among those of one feed.
+//! A reader who followed late is shown no add below some outbox sequence number. On the track in step, the first add
+//! below that number ends the search; without tracks the search would go on through all adds of the author. An author
+//! has one pair of tracks for all feeds: adds that are in step among all are in step among those of one feed.
 
 use feedgate_common::{DisplayKey, OutboxSeq};
 

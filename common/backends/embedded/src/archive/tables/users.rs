@@ -1,4 +1,4 @@
-//! The names and numbers of users, by each of the two. A pair never changes.
+//! The names and numbers of users, by name and by number. The number of a name never changes.
 
 use compact_str::CompactString;
 use feedgate_common::UserNo;

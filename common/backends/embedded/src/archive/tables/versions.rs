@@ -6,16 +6,16 @@ use feedgate_common::{ItemId, Millis};
 use super::{fields, table};
 
 table! {
-    /// The bodies of each living item that were replaced, by the version that the item had then.
+    /// The replaced bodies of each living item, by the version that the item had when the body was replaced.
     Versions: b',', Items, (ItemId, u32) => VersionRow
 }
 
 /// A body that was replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VersionRow {
-    /// When it was replaced, in Unix ms.
+    /// When the body was replaced, in Unix ms.
     pub(crate) at: Millis,
-    /// JSON, as it came.
+    /// The body, as the JSON text that the backend sent.
     pub(crate) body: CompactString,
 }
 
