@@ -38,8 +38,8 @@ impl Changes {
     /// awaited before an inbox that differs is looked at again, for a store on which servers go on.
     ///
     /// What readers pull is taken into their inboxes, as any read does. The feeds must have the settings of the
-    /// servers: with another number of items that a follow brings, inboxes differ that are right. It takes a read for
-    /// all inboxes of some hundred users, and a few reads for each inbox. It may be dropped at any time.
+    /// servers: with another number of items that a follow brings, inboxes differ that are right. A comparison takes a
+    /// read for all inboxes of [`FETCH`] users, and a few reads for each inbox. It may be dropped at any time.
     ///
     /// # Errors
     /// The errors of the stores. An inbox that differs is no error but a finding.
@@ -47,7 +47,7 @@ impl Changes {
         let mut check = Check::of("inboxes");
         let (archive, inboxes) = (&self.feeds.archive, &self.feeds.inboxes);
         let (users, feeds) = (archive.counts().await?.users, archive.feeds().await?);
-        // Numbers of users begin at 0 or 1.
+        // Numbers of users begin at 1, so the greatest number is `users`. No inbox has the number 0.
         let mut readers = spread(users + 1);
         loop {
             let some: Vec<UserNo> = readers.by_ref().take(FETCH).collect();
@@ -69,7 +69,8 @@ impl Changes {
         }
     }
 
-    /// How an inbox differs that nobody is to change any more; `None` if it does not.
+    /// How an inbox differs for which no work is outstanding; `None` if the inbox does not differ, or if outstanding
+    /// work may mend it.
     async fn differs_for_good(&self, key: InboxKey, pause: &impl AsyncFn()) -> Result<Option<Difference>> {
         let mut last = None;
         for _ in 0..LOOKS {

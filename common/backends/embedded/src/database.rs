@@ -14,14 +14,14 @@
 //! write buffer, or twenty runs in level 0). That thread is the writer and nobody else: tasks go
 //! on reading, writes wait in the queue, and when it is full they are answered `Overloaded`.
 //!
-//! A store that has failed says why. It is opened again once that can help, else the process ends (the file `writer.rs`
-//! tells how). Until then reads go on from the last view.
+//! A store that has failed says why. The store is opened again once that can help, else the process ends (the file
+//! `writer.rs` tells how). Until then reads go on from the last view.
 //!
-//! Before a store is opened, its journals are read, because fjall drops what comes after a damage without a word. A
-//! store that has lost what was answered is refused (the files `journal.rs` and `answered.rs`).
+//! Before a store is opened, its journals are read, because fjall silently drops everything behind damaged bytes. A
+//! store that has lost data that was answered as durable is refused (the files `journal.rs` and `answered.rs`).
 //!
-//! A limit: opening drops what a crash left incomplete at the journal's end. But if a loss of power wrote the end of an
-//! operation that was not synced, and not its middle, fjall takes that for damage and opening answers `Corrupt`. That
+//! A limit: opening drops what a crash left incomplete at the journal's end. But if a loss of power left the end of an
+//! unsynced operation on the disk without its middle, fjall takes this for damage, and opening answers `Corrupt`. That
 //! operation was not answered as durable; still, a human has to look.
 //!
 //! Reads block the calling task, but briefly: a row in write buffers or cached blocks takes microseconds, a range of
@@ -121,13 +121,13 @@ impl Database {
         self.vital.clone()
     }
 
-    /// Has `then` run each time the store was opened again after a failure, before anybody reads from it.
+    /// Makes `then` run each time the store was opened again after a failure, before anybody reads from the store.
     pub(crate) fn when_reopened(&self, then: impl Fn() + Send + 'static) {
         self.files.when_reopened(then);
     }
 
-    /// The store as the last finished group left it. A call takes one view and reads everything from it, so that all it
-    /// reads is of one moment.
+    /// The store as the last finished group left it. A call takes one view and reads everything from that view, so that
+    /// all rows are of one moment.
     ///
     /// # Errors
     /// `Down` during the moment in which a store that has failed is opened again.
@@ -145,8 +145,8 @@ impl Database {
     /// Runs `op` on the writer thread. Answers once its writes are as durable as asked and every new [`Database::view`]
     /// shows them.
     ///
-    /// `op` sees what every operation before it wrote, durable yet or not. Its writes happen all together or, if it
-    /// fails, not at all. It must not wait for anything: the next operations wait for it.
+    /// `op` sees what every earlier operation wrote, durable yet or not. The writes of `op` happen all together or, if
+    /// `op` fails, not at all. `op` must not wait for anything, since the next operations wait for it.
     ///
     /// Errors: the error of `op`; `Overloaded` if the queue is full, and then nothing was written; `Down` after a
     /// failed write to disk, and then the operation may or may not have happened. If the future is dropped, the
@@ -159,7 +159,7 @@ impl Database {
         self.submit(Request::new(durability, op)).await
     }
 
-    /// Queues `request`; it behaves as [`Database::write`] does, and so do its errors and a dropped future.
+    /// Queues `request`. The answer, the errors and a dropped future are as in [`Database::write`].
     pub async fn submit<T: Send + 'static>(&self, request: Request<T>) -> Result<T> {
         let (asker, answer) = oneshot::channel();
         let weight = self.weigh(request.bytes)?;

@@ -1,4 +1,4 @@
-//! Reads and writes of files that do not trust what the operating system keeps in memory of them.
+//! Reads and writes files without trust in the cached pages that the operating system keeps of them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -37,8 +37,8 @@ pub(crate) fn has_room(dir: &Path, bytes: u64) -> io::Result<()> {
     asked.and(removed)
 }
 
-/// Makes the file `name` in `dir`, or replaces it. Atomic and durable: the file then holds all its new bytes, or after
-/// an error or a crash it is as it was before. Answers the new file.
+/// Makes the file `name` in `dir`, or replaces it. Atomic and durable: after success the file holds all its new bytes;
+/// after an error or a crash the file may still be as it was before. Answers the new file.
 pub(crate) fn write_whole(dir: &Path, name: &str, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let beside = dir.join(format!("{name}.tmp"));
     let renamed = File::create(&beside).and_then(|mut file| {

@@ -12,8 +12,8 @@ static THREAD_FAILED: Mutex<Option<String>> = Mutex::new(None);
 /// The two parts of the line in which fjall reports a failed thread. The error follows them, in its `Debug` form.
 const FAILED: (&str, &str) = ("Worker #", "crashed: ");
 
-/// Why a thread of fjall has failed since the last call of this function; `None` if that is not known. The store itself
-/// only answers that a thread has failed.
+/// Why a thread of fjall has failed since the last call of this function; `None` if no reason is known. The store
+/// itself only answers that a thread has failed.
 pub(crate) fn why_a_thread_failed() -> Option<io::Error> {
     cause(&THREAD_FAILED.lock().take()?)
 }
@@ -38,8 +38,8 @@ impl Log for Bridge {
             return;
         }
         let said = record.args().to_string();
-        // The event has the name of this module as its target. With fjall's own, `tracing` could hand an event that
-        // nobody listens to back to `log`.
+        // The event has the name of this module as its target. With the target of fjall, `tracing` could hand an event
+        // that nobody listens to back to `log`.
         match record.level() {
             Level::Error => tracing::error!("{said}"),
             _ => tracing::warn!("{said}"),
@@ -52,7 +52,7 @@ impl Log for Bridge {
     fn flush(&self) {}
 }
 
-/// Starts the passing on. Does nothing if the process has a logger of `log` already.
+/// Starts to pass log lines on. Does nothing if the process already has a logger of the crate `log`.
 pub(crate) fn listen() {
     if log::set_logger(&Bridge).is_ok() {
         log::set_max_level(LevelFilter::Warn);

@@ -41,7 +41,7 @@ pub fn archive_rows(bytes: &[u8]) {
     tables[usize::from(*table) % tables.len()](bytes);
 }
 
-/// What is a key or a row of the table is written back as it came.
+/// Bytes that can be read as a key or a row of the table are written back as they came.
 fn of<T: Table>(bytes: &[u8]) {
     same::<T::Key>(T::NAME, bytes);
     same::<T::Row>(T::NAME, bytes);

@@ -7,9 +7,9 @@
 //!   <data>/inboxes    Inboxes
 //! ```
 //!
-//! Opening compares what the Archive remembers of the inbox store with what is found there. An inbox store that was
-//! lost or restored from a copy starts empty, and each inbox is rebuilt when its reader comes. An Archive that has lost
-//! something is not opened, unless the caller accepts the loss; then every inbox is rebuilt.
+//! Opening compares what the Archive remembers of the inbox store with the files of the inbox store. An inbox store
+//! that was lost or restored from a copy starts empty, and each inbox is rebuilt when its reader comes. An Archive that
+//! has lost something is not opened, unless the caller accepts the loss; then every inbox is rebuilt.
 
 use std::convert::Infallible;
 use std::fs::{self, File, TryLockError};
@@ -33,7 +33,7 @@ use crate::request::Durability;
 use crate::vital::Vital;
 use crate::{EmbeddedArchive, EmbeddedDoorbell, EmbeddedJobs, EmbeddedSessions, Kept, answered};
 
-/// How often it is checked whether the Archive has begun a new journal.
+/// How often a task checks whether the Archive has begun a new journal.
 const NOTED_EVERY: Duration = Duration::from_secs(1);
 
 /// The file in a data directory that is being restored. No server opens such a directory.
@@ -42,18 +42,18 @@ pub(crate) const UNFINISHED: &str = "restoring";
 /// The options with which a data directory is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening {
-    /// Into how many buckets readers are divided. It counts only for a new directory.
+    /// Into how many buckets readers are divided. Only a new directory takes this number.
     pub buckets: u16,
-    /// What was decided about writes.
+    /// The configured rules for writes.
     pub policy: Policy,
     /// Whether to go on with what is left if the Archive has lost files or records.
     pub accept_loss: bool,
-    /// How long what other programs are told is kept.
+    /// How long, and how many, announcements for other programs are kept.
     pub kept: Kept,
 }
 
 impl Opening {
-    /// Opens with so many buckets, and with the defaults of all else.
+    /// The options with this number of buckets, and defaults for everything else.
     pub(crate) fn of(buckets: u16) -> Self {
         Self { buckets, policy: Policy::default(), accept_loss: false, kept: Kept::default() }
     }
@@ -80,7 +80,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens or creates the stores in `dir`. `buckets` counts for a new directory; an existing one keeps its own
+    /// Opens or creates the stores in `dir`. Only a new directory takes `buckets`; an existing directory keeps its own
     /// number, and a warning says so.
     ///
     /// Blocks while logs are replayed: milliseconds for a small store, seconds for millions of entries.
@@ -100,7 +100,7 @@ impl Embedded {
         Self::open_of(dir, dir, opening)
     }
 
-    /// Opens the stores in `dir`, which are a copy of those in `original`, to be looked at, or the same.
+    /// Opens the stores in `dir`. They are those of `original`, or a copy of these stores that is to be looked at.
     pub(crate) fn open_of(dir: &Path, original: &Path, opening: Opening) -> Result<Self> {
         let lock = lock(dir)?;
         finished(dir)?;
@@ -155,9 +155,9 @@ impl Embedded {
     }
 
     /// Waits until a store is dead, and answers why: then only a new process can help. A store that waits for room on
-    /// its disk is not dead; it goes on by itself. The server awaits this as long as it runs, since it is here that a
-    /// disk that hangs is noticed and that a new journal is noted in the manifest. The future does not keep the stores
-    /// open; dropped, it only stops watching and noting.
+    /// its disk is not dead; it goes on by itself. The server awaits this future as long as the server runs, since only
+    /// this future notices a disk that hangs and notes a new journal in the manifest. The future does not keep the
+    /// stores open. To drop it only stops the watching and noting.
     pub fn died(&self) -> impl Future<Output = Arc<str>> + Send + use<> {
         let ([database, inboxes], dir, noted) = (self.vitals.clone(), self.dir.clone(), self.noted.clone());
         async move {
@@ -169,8 +169,9 @@ impl Embedded {
         }
     }
 
-    /// Brings everything to disk and gives up this handle. What was *accepted* is on disk already; this adds
-    /// finished events and positions of devices, which without it survive only a crash of the process.
+    /// Brings everything to disk and gives up this handle. What was *accepted* is on disk already. This call adds
+    /// finished events and positions of devices, which otherwise survive a crash of the process, but not of the
+    /// machine.
     ///
     /// # Errors
     /// `Unavailable` or `Down` if the disk does not take it; the next start then repeats some work.
@@ -188,7 +189,7 @@ impl Embedded {
     }
 }
 
-/// Writes a manifest of the Archive as it is now, and answers it.
+/// Writes a manifest of the Archive as it is now, and answers the manifest.
 pub(crate) fn note(dir: &Path, counters: Counters) -> Result<Manifest> {
     let place = dir.join("archive");
     let manifest = Manifest::of(&place, counters).map_err(|error| {
@@ -232,7 +233,7 @@ fn accept(opening: Opening, dir: &Path, lost: Option<String>) -> Result<bool> {
     }
 }
 
-/// `Corrupt` if `dir` is being restored, or was to be.
+/// `Corrupt` if a restore of `dir` is under way or was broken off.
 fn finished(dir: &Path) -> Result<()> {
     if !dir.join(UNFINISHED).exists() {
         return Ok(());

@@ -33,9 +33,9 @@ const RETRY_AFTER_MS: u32 = 250;
 /// The queue of fan-out jobs within one process.
 pub struct EmbeddedJobs {
     lines: Mutex<Lines>,
-    /// Wakes the waiting takers after a line has changed.
+    /// Wakes the callers of `take` that wait, after a line has changed.
     news: Notify,
-    /// A lane that has refused jobs has room again. One listener hears of it.
+    /// Tells one listener that a lane which has refused jobs has room again.
     room: Arc<Notify>,
 }
 

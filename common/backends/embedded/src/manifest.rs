@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Without this file a store whose files were removed would look like a new one, or like one in which nothing has
-//! happened for long. The file notes only what never shrinks; at the next opening none of it may be less. What is
-//! damaged within a journal, or lost between two, is found by other means (the files `journal.rs` and `answered.rs`).
+//! happened for long. The file notes only numbers that never shrink; at the next opening no number may be less than
+//! noted. Damage within a journal, and a loss between two journals, is found by other means (the files `journal.rs` and
+//! `answered.rs`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -91,8 +92,8 @@ impl Manifest {
         Ok(Self { format: FORMAT, journal: newest_journal(archive)?.unwrap_or(0), files, counters })
     }
 
-    /// Writes the manifest into the data directory `dir`. Atomic and durable. Fails with `Unavailable`, and then the
-    /// old one stays.
+    /// Writes the manifest into the data directory `dir`. Atomic and durable. Fails with `Unavailable`; then the old
+    /// manifest may still be there.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).expect("plain fields");
         disk::write_whole(dir, NAME, |file| file.write_all(&text)).map(drop).map_err(|error| {
@@ -107,8 +108,8 @@ impl Manifest {
         Some(Self { journal, ..self.clone() })
     }
 
-    /// A noted file that no longer exists. To be called before anything is opened, since opening makes some of the
-    /// files anew.
+    /// A noted file that no longer exists, if there is one. To be called before anything is opened, since opening makes
+    /// some of the files anew.
     pub(crate) fn missing(&self, archive: &Path) -> Option<PathBuf> {
         let file = self.files.iter().map(|file| archive.join(file)).find(|path| !path.exists());
         let has_journal =
@@ -116,7 +117,8 @@ impl Manifest {
         file.or_else(|| (!has_journal).then(|| journal::path(archive, self.journal)))
     }
 
-    /// Describes a counter that was noted with a greater value than it has in `now`; `None` if there is none.
+    /// Describes a counter that was noted with a greater value than the counter has in `now`; `None` if there is no
+    /// such counter.
     pub(crate) fn ahead_of(&self, now: &Counters) -> Option<String> {
         let ahead = |(name, noted): (&String, &u64)| {
             let found = *now.get(name)?;

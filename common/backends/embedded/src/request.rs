@@ -1,4 +1,4 @@
-//! What the writer thread is asked to do.
+//! Requests to the writer thread.
 
 use feedgate_common::error::Result;
 
@@ -39,7 +39,7 @@ impl<T> Request<T> {
     }
 
     /// Sets what runs on the writer thread after the result is visible to every reader and before the caller is
-    /// answered. It runs even if the caller has gone away meanwhile; it is the place to drop cached rows.
+    /// answered. `then` runs even if the caller has gone away meanwhile. It is the place to drop cached rows.
     pub fn then(mut self, then: impl FnOnce(&T) + Send + 'static) -> Self {
         self.then = Some(Box::new(then));
         self

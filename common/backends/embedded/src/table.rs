@@ -10,7 +10,7 @@ use feedgate_common::StoreError;
 
 use crate::codec::{Code, bytes_of, value_of};
 
-/// A tree of the store. There are few, since each has a write buffer of its own.
+/// A tree of the store. There are few trees, since each has a write buffer of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Space {
     /// Users, outboxes, edges and events: small rows, read in ranges.
@@ -25,7 +25,7 @@ impl Space {
     /// All trees, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Archive, Self::Items, Self::Positions];
 
-    /// The name of the tree in the store. It never changes, since stored data is found by it.
+    /// The name of the tree in the store. The name never changes, since stored data is found by it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Archive => "archive",
@@ -35,11 +35,11 @@ impl Space {
     }
 }
 
-/// A kind of row. It is implemented by an empty type that stands for the table.
+/// A kind of row. An empty type that stands for the table implements this trait.
 pub trait Table: 'static {
     /// The tree that holds the rows.
     const SPACE: Space;
-    /// The first byte of each key. It is unique in the tree and never changes.
+    /// The first byte of each key. The byte is unique in the tree and never changes.
     const TAG: u8;
     /// The name of the table in errors.
     const NAME: &'static str;

@@ -41,8 +41,8 @@ pub trait Read {
         Ok(self.raw_get(T::SPACE, &key_bytes::<T>(key)).map_err(store_error)?.is_some())
     }
 
-    /// The rows whose keys lie in `range`, in order of the keys; in reverse with `rev`. A range that ends before it
-    /// starts is empty.
+    /// The rows whose keys lie in `range`, in order of the keys; in reverse with `rev`. A range whose end lies before
+    /// its start is empty.
     fn scan<T: Table>(&self, range: impl RangeBounds<T::Key>) -> Rows<T> {
         let range = range_bytes::<T>(range);
         let iter = holds_something(&range).then(|| self.raw_range(T::SPACE, range));
@@ -50,7 +50,7 @@ pub trait Read {
     }
 }
 
-/// Rows in the order of their keys. Each is read when it is asked for.
+/// Rows in the order of their keys. A row is read when the iterator is asked for it.
 pub struct Rows<T> {
     iter: Option<fjall::Iter>,
     table: PhantomData<fn() -> T>,
@@ -87,8 +87,8 @@ fn holds_something((from, to): &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
     }
 }
 
-/// The store as the last finished group left it, for every reader. A view is cheap for the length of a call; one that
-/// is held for minutes keeps old versions of rows on disk.
+/// The store as the last finished group left it, for every reader. A view is cheap for the length of a call; a view
+/// that is held for minutes keeps old versions of rows on disk.
 pub struct View {
     pub(crate) snapshot: Snapshot,
     pub(crate) spaces: Spaces,
@@ -104,8 +104,8 @@ impl Read for View {
     }
 }
 
-/// One operation on the writer thread. It sees every operation before it and its own writes. Nobody else sees its
-/// writes before they are as durable as was asked. Dropped without a commit, it changes nothing.
+/// One operation on the writer thread. It sees every earlier operation and its own writes. Nobody else sees its writes
+/// before they are as durable as was asked. An operation that is dropped without a commit changes nothing.
 pub struct Tx<'a> {
     inner: SingleWriterWriteTx<'a>,
     spaces: &'a Spaces,
@@ -135,7 +135,7 @@ impl<'a> Tx<'a> {
         self.inner.remove(&self.spaces[T::SPACE as usize], key_bytes::<T>(key));
     }
 
-    /// Makes the writes a part of the store, all together. Answers whether there were any.
+    /// Makes the writes a part of the store, all together. Answers whether there were any writes.
     pub(crate) fn commit(self) -> fjall::Result<bool> {
         self.inner.commit()?;
         Ok(self.wrote)

@@ -20,17 +20,18 @@ use feedgate_common::error::Result;
 use rustix::io::Errno;
 use tokio::sync::watch;
 
-/// How often an idle thread checks that its store still works, and a waiting one whether it can go on.
+/// How often an idle thread checks that its store still works, and how often a waiting thread checks whether it can go
+/// on.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
-/// How often it is checked whether a thread is still at the same piece of work.
+/// How often a task checks whether a thread is still at the same piece of work.
 const TICK: Duration = Duration::from_secs(1);
 
 /// A store is not ready when one of its threads has been at the same piece of work for this many ticks.
 const SLOW_TICKS: u32 = 5;
 
 /// A store is dead when one of its threads has been at the same piece of work for this many ticks: its disk hangs, or
-/// the thread waits for one that has died.
+/// the thread waits for a thread that has died.
 const STUCK_TICKS: u32 = 30;
 
 #[derive(Debug, Clone)]
@@ -144,8 +145,8 @@ impl Vital {
         Working(self)
     }
 
-    /// Waits until the store is dead, and answers why. Somebody must await this, since it is here that a thread that
-    /// hangs is noticed. It may be dropped and called again.
+    /// Waits until the store is dead, and answers why. Somebody must await this future, since only this future notices
+    /// a thread that hangs. The future may be dropped and made again.
     pub(crate) async fn died(&self) -> Arc<str> {
         let mut changes = self.state.subscribe();
         let (mut seen, mut ticks) = (0, 0);

@@ -4,7 +4,7 @@
 
 use crate::{doorbell, jobs};
 
-/// What nodes tell each other.
+/// The messages that nodes send to each other.
 pub fn told(bytes: &[u8]) {
     doorbell::wire::fuzzed(bytes);
 }

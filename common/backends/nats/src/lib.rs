@@ -18,10 +18,10 @@
 //! # What outsiders get
 //!
 //! Stream `FEED` holds a message for each accepted write, under `feed.event.<kind>.<user>`, with names, item id and
-//! version as JSON ([`PublicEvent`](feedgate_common::announce::PublicEvent)). A relay in each worker takes them from
-//! the Archive, so none is missing, whatever happens to NATS meanwhile. One may be there twice, under one id. Nothing
-//! in Feedgate reads this stream. By default it is kept for a day and holds at most 256 MiB; the oldest events go
-//! first.
+//! version as JSON ([`PublicEvent`](feedgate_common::announce::PublicEvent)). A relay in each worker takes these
+//! messages from the Archive, so none is missing, whatever happens to NATS meanwhile. A message may be there twice,
+//! under one id. Nothing in Feedgate reads this stream. By default the stream keeps events for a day and holds at most
+//! 256 MiB; the oldest events go first.
 //!
 //! Invariants: no call waits for NATS longer than its bound; whatever NATS loses comes again from the Archive
 //! (jobs, events until they are acknowledged) or was allowed to be lost (wakes).

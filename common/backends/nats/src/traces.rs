@@ -1,11 +1,11 @@
-//! Tells the processes of a cluster under which spans changes stand, over core NATS.
+//! Tells the processes of a cluster, over core NATS, which span belongs to which change.
 //!
 //! ```text
 //!   a gateway accepts ─▶ feed.traces: a line for each change ─▶ every process that traces notes it
 //! ```
 //!
 //! A message is sent over the connection that the jobs go over, and before them, so a worker hears of a change before
-//! it gets the work. It may be lost like any wake; then spans are.
+//! it gets the work. Like any wake, a message may be lost; then spans are missing from the trace.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ struct ByNats(Bus);
 impl Teller for ByNats {
     fn tell<'a>(&'a self, traced: &'a [Traced]) -> BoxFuture<'a, ()> {
         async move {
-            // While there is no connection, the client would keep what it is given.
+            // Without a connection, the client would keep these messages in memory.
             if !self.0.is_connected() {
                 return;
             }
@@ -43,8 +43,8 @@ impl Teller for ByNats {
     }
 }
 
-/// From now on this process tells others of the changes that it notes, and notes those that others tell of. Needs a
-/// tokio runtime. Fails if NATS takes no subscription.
+/// From now on this process tells other processes of the traced changes that it notes, and notes the traced changes
+/// that others tell of. Needs a tokio runtime. Fails if NATS takes no subscription.
 pub async fn share_traces(bus: &Bus) -> Result<()> {
     let heard = bus.client().subscribe(SUBJECT).await.map_err(failed)?;
     trace::tell_by(Arc::new(ByNats(bus.clone())));

@@ -4,7 +4,7 @@
 
 use crate::inboxes;
 
-/// What Redis keeps of inboxes, headers, entries, progress and keys; and the lists that its scripts answer.
+/// The bytes that Redis keeps for inboxes: headers, entries, progress and keys. Also the lists that the scripts answer.
 pub fn redis_inboxes(bytes: &[u8]) {
     inboxes::fuzzed(bytes);
 }

@@ -1,4 +1,4 @@
-//! The checks of what users keep of each other: shields, lists, and the audiences that were found by lists.
+//! The checks of shields, of lists of users, and of the audiences of items.
 
 use feedgate_common::doctor::Check;
 use feedgate_common::error::Result;

@@ -1,12 +1,12 @@
-//! The state of one bucket of inboxes, and what each step does to it: no IO, no lock, no clock.
+//! The state of one bucket of inboxes, and how each step changes this state: no IO, no lock, no clock.
 //!
 //! ```text
 //!   (bucket, step) ──▶ apply ──▶ (bucket', answer)          the same whenever it is replayed
 //! ```
 //!
-//! Invariants: a step happens whole or, when its answer says that it did nothing, not at all. What it does depends on
-//! the bucket and the step alone, so a replay gives the same state. Progress, marks, watermarks and floors only move
-//! forward (I10).
+//! Invariants: a step happens whole or, when its answer says that it did nothing, not at all. The effect of a step
+//! depends on the bucket and the step alone, so a replay gives the same state. Progress, marks, watermarks and floors
+//! only move forward (I10).
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, Grown, Take, Taken};
@@ -31,9 +31,9 @@ pub(super) enum Step {
     },
     Finish(Build),
     Discard(InboxKey),
-    /// Keeps these inboxes of one bucket until that moment at least.
+    /// Keeps these inboxes, all of one bucket, until this moment at least.
     Touch(Vec<InboxKey>, Until),
-    /// Drops those of these inboxes of one bucket that are kept no longer than that moment.
+    /// Drops the inboxes among these, all of one bucket, that are kept no longer than until this moment.
     Expire(Vec<InboxKey>, Until),
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Bucket {
     pub(super) placeholders: FxHashMap<InboxKey, Placeholder>,
     /// How many entries all inboxes hold together.
     pub(super) entries: u64,
-    /// The number of the last log record that is in this state, or is known not to concern it.
+    /// The number of the last log record that this state contains, or that is known not to concern this bucket.
     pub(super) position: u64,
 }
 
@@ -70,8 +70,8 @@ impl Bucket {
         self.progress.get(&author).copied().unwrap_or_default()
     }
 
-    /// What `step` would answer if it changed nothing; `None` if it would change something. A caller may be told this
-    /// at once: the step then counts as if its turn had come now.
+    /// The answer to `step` if the step would change nothing now; `None` if it would change something. The answer may
+    /// be given at once: the step then counts as if its turn had come now.
     pub(super) fn refusal(&self, step: &Step) -> Option<Answer> {
         match step {
             Step::Advance(step) => {
@@ -248,8 +248,8 @@ impl Bucket {
         Taken::Moved { head, appended }
     }
 
-    /// Puts a built inbox in the place of the one before, with the notes that belong into it. The caller has compared
-    /// the placeholder.
+    /// Puts a built inbox in the place of the old inbox, with the notes that belong into the new one. The caller has
+    /// compared the placeholder.
     fn swap_in(&mut self, build: &Build) {
         let placeholder = self.placeholders.remove(&build.key);
         self.discard(build.key);
@@ -273,8 +273,8 @@ impl Bucket {
         }
     }
 
-    /// Appends to an inbox that exists, then cuts it back if it is too long. Answers how many entries were appended,
-    /// and the head of the log after that.
+    /// Appends to an inbox that exists, then cuts its log back if the log is too long. Answers how many entries were
+    /// appended, and the head of the log after that.
     fn append(&mut self, key: InboxKey, entries: impl Iterator<Item = Entry>) -> (u32, Position) {
         let inbox = self.inboxes.get_mut(&key).expect("the caller has seen this inbox in this step");
         let before = inbox.changes.len();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants: sequence ids are dense. Each chunk is coded from [`packing::START`], so decoding can start at any chunk.
-//! Where chunks begin depends only on what was pushed and cut, so a replay makes the same ones.
+//! Where chunks begin depends only on the pushes and cuts, so a replay makes the same chunks.
 //!
 //! Size: 8 to 16 bytes an entry packed, 0.7 for a full chunk's pointer, counts and allocation,
 //! and at most 128 B unused in the tail. Cloning copies the tail and counts references.
@@ -34,7 +34,8 @@ pub(super) struct Changes {
     /// The packed entries after the last full chunk, fewer than [`CHUNK`].
     tail: Vec<u8>,
     tail_len: u8,
-    /// The display key of the newest entry, against which the next one is coded.
+    /// The display key against which the next entry is coded: that of the newest entry in the tail, or
+    /// [`packing::START`].
     before: DisplayKey,
 }
 
@@ -75,7 +76,8 @@ impl Changes {
         }
     }
 
-    /// Every entry after sequence id `after`, in order. Decoding begins at the chunk that holds it.
+    /// Every entry after sequence id `after`, in order. Decoding begins at the chunk in which the first of these
+    /// entries may be.
     pub(super) fn after(&self, after: u64) -> impl Iterator<Item = Numbered> + '_ {
         let skipped = (after.saturating_sub(self.base) as usize / CHUNK).min(self.sealed.len());
         let first = self.base + (skipped * CHUNK) as u64 + 1;

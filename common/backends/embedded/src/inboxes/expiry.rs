@@ -23,7 +23,7 @@ use super::until::Until;
 /// An inbox is kept longer than asked, by one eighth of the time from now to the moment asked for.
 const LONGER: Millis = 8;
 
-/// How many inboxes are looked at while a bucket is locked once. No more than these are dropped.
+/// How many inboxes are looked at, and dropped at most, while a bucket is locked once.
 const SOME: usize = 256;
 
 /// The moment that is stored for an inbox to be kept until `until`: a little later, so that most touches need no step.
@@ -53,8 +53,8 @@ impl EmbeddedInboxes {
         try_join_all(steps.map(|keys| self.step(Step::Touch(keys.to_vec(), until)))).await.map(drop)
     }
 
-    /// Does what [`Inboxes::discard_expired`](feedgate_common::Inboxes::discard_expired) asks for. After a search that
-    /// found enough, the next one goes on in the bucket where it ended.
+    /// Does what [`Inboxes::discard_expired`](feedgate_common::Inboxes::discard_expired) asks for. If a search reached
+    /// its limit, the next search goes on in the bucket where the first one ended.
     pub(super) async fn expire(&self, now: Millis, limit: usize) -> Result<usize> {
         let (buckets, mut gone) = (self.shared.buckets.len() as u16, 0);
         for _ in 0..buckets {

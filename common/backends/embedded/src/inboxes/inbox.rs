@@ -1,8 +1,8 @@
-//! One reader's log and what it has taken in: no IO, no lock.
+//! The log of one reader's feed, and how far the log has taken in changes: no IO, no lock.
 //!
-//! Invariants: only the oldest changes of a log are cut off, in the step that made it too long. That step raises
-//! `floor` to the greatest key of any cut add that still lived. A follow step raises it too. At least [`KEEP`] changes
-//! stay. Marks and watermarks only grow (I10).
+//! Invariants: only the oldest changes of a log are cut off, in the step that made the log too long. That step raises
+//! `floor` to the greatest key of any cut add that still lived. A follow step may raise `floor` too. At least [`KEEP`]
+//! changes stay. Marks and watermarks only grow (I10).
 //!
 //! Size: 176 B, 16 more in the bucket's map, 16 per mark, and the packed changes.
 
@@ -13,8 +13,8 @@ use feedgate_common::{DisplayKey, Entry, Epoch, Generation, Op, OutboxSeq, Posit
 use super::changes::Changes;
 use super::until::Until;
 
-/// A log is cut back when it has this many changes more than it must keep. A cut reads what it cuts off, so a larger
-/// number makes cuts rarer and costs memory.
+/// A log is cut back when it has this many changes more than it must keep. A cut reads the changes that it cuts off. A
+/// larger number makes cuts rarer and costs memory.
 const SLACK: usize = 256;
 
 /// The log of one reader's feed.
@@ -25,7 +25,7 @@ pub(super) struct Inbox {
     pub(super) floor: Option<DisplayKey>,
     /// How far the inbox has taken in what readers pull and what is addressed to its reader.
     pub(super) taken: Watermarks,
-    /// The packed mark of each author of whom something is remembered, sorted by author.
+    /// The packed mark of each author who has a mark in this inbox, sorted by author.
     pub(super) marks: Vec<(UserNo, u64)>,
     pub(super) changes: Changes,
     /// How many of the changes are a `delete` or a `forget`.
@@ -59,7 +59,7 @@ impl Inbox {
     }
 
     /// What to do with an entry that no push brings. `counter` is the newest edge generation known to the caller who
-    /// read it.
+    /// read the entry.
     pub(super) fn verdict(&self, entry: &Entry, counter: Generation) -> Verdict {
         if entry.is_direct() {
             return Verdict::Append;
@@ -67,7 +67,7 @@ impl Inbox {
         push_verdict(self.mark(entry.author), self.built_at, entry.generation, counter)
     }
 
-    /// Remembers `mark` of `author` in the place of the mark before.
+    /// Sets the mark of `author`, in place of an earlier mark.
     pub(super) fn set_mark(&mut self, author: UserNo, mark: Mark) {
         match self.marks.binary_search_by_key(&author, |&(author, _)| author) {
             Ok(at) => self.marks[at].1 = mark.packed(),
@@ -86,8 +86,8 @@ impl Inbox {
             && self.marks.iter().filter(|(_, packed)| is_taken(*packed)).count() >= MARKS_MAX
     }
 
-    /// Notes that push has brought record `seq` of `author`. If the inbox was ahead of push up to there, it no longer
-    /// is.
+    /// Notes that push has brought record `seq` of `author`. Removes the mark by which the inbox was ahead of push, if
+    /// the mark reaches no further than `seq`.
     #[inline]
     pub(super) fn reached(&mut self, author: UserNo, seq: OutboxSeq) {
         if let Ok(at) = self.marks.binary_search_by_key(&author, |&(author, _)| author)
@@ -122,7 +122,8 @@ impl Inbox {
         cut
     }
 
-    /// At most `limit` changes after the position `after`; `Gone` if the log does not hold all that follow it.
+    /// At most `limit` changes after the position `after`; `Gone` if the log does not hold all changes after that
+    /// position.
     pub(super) fn read(&self, after: Position, limit: usize) -> Read {
         let head = self.head();
         if after.epoch != head.epoch || after.offset < self.changes.base() || after.offset > head.offset {

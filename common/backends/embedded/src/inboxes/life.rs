@@ -7,9 +7,8 @@
 //!   newest log   opens, the last open that logged anything, inode and change time of `meta`
 //! ```
 //!
-//! A store that was rolled back would give sequence ids again that devices already know (I16). So
-//! it goes on only if nothing speaks against it; else it starts empty under a new id, which costs
-//! rebuilds and no content:
+//! A store that was rolled back would give sequence ids again that devices already know (I16). So a store goes on only
+//! if both of the following hold; else the store starts empty under a new id, which costs rebuilds and no content:
 //! - the Archive's number must lie between the last open that logged anything and the last open (it
 //!   is less than the last when the process died between opening this store and telling the
 //!   Archive, twice or more often even);
@@ -66,9 +65,9 @@ impl Life {
     }
 }
 
-/// The life to go on with: the next one of the store in `dir`, or the first one of a new and empty store. It is durable
-/// once a segment with its header is made. If `dir` is a copy that is to be looked at, `original` is the directory that
-/// it was just made of; else both are the same.
+/// The life to go on with: the next life of the store in `dir`, or the first life of a new and empty store. A life is
+/// durable once a segment with its header is made. If `dir` is a copy that is to be looked at, `original` is the
+/// directory of which the copy was just made; else both are the same.
 pub(super) fn next(dir: &Path, original: &Path, expected: Option<&str>, buckets: u16) -> Result<Life> {
     let found = find(dir, original)?;
     match found.as_ref().map_or(Err("there is none"), |found| judge(found, expected)) {

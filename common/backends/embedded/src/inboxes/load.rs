@@ -1,7 +1,7 @@
 //! Reads the state from disk: the snapshots, and then the log that follows them.
 //!
 //! Buckets do not depend on each other, so they are read and replayed on as many threads as there are processors. A
-//! torn end of the last segment is cut off: nobody was answered for it.
+//! torn end of the last segment is cut off: no caller was answered for a step in it.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;

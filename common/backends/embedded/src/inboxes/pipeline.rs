@@ -5,14 +5,14 @@
 //!             (bounded)        └ long since the last snapshot ──────▶ SNAPSHOT: bucket by bucket
 //! ```
 //!
-//! Invariants: a step is applied only after the sync that made it durable, so a read never shows what a crash could
-//! take back. Steps are applied in the order of the log, so a replay gives the same state. While one batch is applied,
-//! the next one is already written.
+//! Invariants: a step is applied only after the sync that made the step durable, so a read never shows a change that a
+//! crash could take back. Steps are applied in the order of the log, so a replay gives the same state. While one batch
+//! is applied, the next one is already written.
 //!
-//! A batch that could not be written for want of room, and was taken back from the file, is refused. The store says so
-//! until a batch is written again; if no other comes, it tries an empty one. If it is not known what the disk holds, or
-//! a thread has panicked, the store is dead: it accepts nothing until the next opening, and steps refused then may turn
-//! out to have happened.
+//! A batch that could not be written because the disk is full, and was taken back from the file, is refused. The store
+//! reports this until a batch is written again; if no other batch comes, the store tries an empty one. If it is unknown
+//! what the disk holds, or a thread has panicked, the store is dead: it accepts nothing until the next opening, and
+//! steps refused then may turn out to have happened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,8 +41,9 @@ const QUEUE: usize = 1024;
 /// A batch is closed at this size in bytes, so that its first step does not wait too long for its last.
 const BATCH_MAX: usize = 4 << 20;
 
-/// A snapshot is due at the earliest when the log since the last one is longer than the snapshot's size divided by
-/// this. So a start replays at most that much, and a store writes at most that many times what it logs.
+/// A snapshot is due at the earliest when the log since the last snapshot is longer than the size of that snapshot
+/// divided by this number. So a start has little log to replay, and snapshots write at most this many times the bytes
+/// of the log.
 const SNAPSHOT_SHARE: u64 = 4;
 
 /// After how many ms a caller that found the queue full is told to try again.
@@ -92,7 +93,7 @@ enum Durable {
     Snapshot(Option<Done>),
 }
 
-/// The way of a step into the store. Dropping it finishes what was accepted and ends the threads.
+/// The way of a step into the store. Dropping the pipeline finishes the accepted steps and ends the threads.
 #[derive(Debug)]
 pub(super) struct Pipeline {
     shared: Arc<Shared>,
@@ -238,8 +239,8 @@ impl Log {
         self.shared.vital.dies(format_args!("it is not known what the disk holds of the log: {cause}"));
     }
 
-    /// Begins a new segment, and asks for a snapshot, where they are due. Answers false if nothing may be written after
-    /// that.
+    /// Begins a new segment if one is due, and asks for a snapshot if one is due. Answers false if nothing may be
+    /// written after that.
     fn turn(&mut self, asked: Option<Done>) -> bool {
         let snapshots = self.shared.snapshot_size.load(Ordering::Relaxed);
         let behind = self.settings.snapshot_after.max(snapshots / SNAPSHOT_SHARE);
@@ -280,7 +281,7 @@ fn apply_all(shared: &Shared, durable: &Receiver<Durable>, to_snapshot: &SyncSen
                 }
             }
             Durable::Snapshot(Some(done)) => _ = to_snapshot.send(Some(done)),
-            // A snapshot that is asked for already, or is being written, serves for this one too.
+            // A snapshot that is asked for already, or is being written, serves for this request too.
             Durable::Snapshot(None) => _ = to_snapshot.try_send(None),
         }
     }

@@ -1,4 +1,4 @@
-//! A build in flight, with what push has brought since it began: no IO, no lock.
+//! A build of an inbox that is under way, with the records that push has brought since the build began: no IO, no lock.
 //!
 //! Size: 16 to 25 bytes for each note, at most [`NOTES_MAX`] notes.
 
@@ -22,7 +22,7 @@ impl Placeholder {
         Self { epoch, count: 0, notes: Vec::new() }
     }
 
-    /// What is answered to a builder that finds this build in flight.
+    /// The answer to a builder that finds this build in flight.
     pub(super) fn begun(&self) -> Begun {
         Begun { placeholder: self.epoch, notes: self.count }
     }

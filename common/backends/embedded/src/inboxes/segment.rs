@@ -7,11 +7,10 @@
 //!   batch = magic, length, first record number, crc32, records;   record = length, bytes
 //! ```
 //!
-//! Invariants: record numbers are dense across segments. A batch that does not check out can only
-//! be the last one ever written, which nobody was answered for: it is cut off. If another batch
-//! stands behind it, or another segment, the log is damaged and nothing of it is served. (A last
-//! batch that rots on disk after it was answered looks the same as a torn one; only the checksums
-//! of the disk can tell them apart.)
+//! Invariants: record numbers are dense across segments. A batch whose checksum is wrong can only be the last batch
+//! ever written, for which no caller was answered: it is cut off. If another batch or another segment follows, the log
+//! is damaged and nothing of the log is served. (A last batch that rots on disk after it was answered looks the same as
+//! a torn one; only the checksums of the disk can tell them apart.)
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -23,8 +22,8 @@ use feedgate_common::varint;
 
 use crate::disk::write_whole;
 
-/// The format of logs and snapshots. It is raised whenever their bytes, or what a step does, change. A store of another
-/// format is not read: it starts empty, and its inboxes are rebuilt from the Archive.
+/// The format of logs and snapshots. The number is raised whenever their bytes, or the effect of a step, change. A
+/// store of another format is not read: it starts empty, and its inboxes are rebuilt from the Archive.
 pub(super) const FORMAT: u32 = 1;
 
 const HEADER_MAGIC: [u8; 8] = *b"fginbox1";
@@ -33,7 +32,7 @@ pub(super) const HEADER: usize = 76;
 const BATCH_MAGIC: [u8; 4] = *b"fgb\x01";
 const BATCH_HEADER: usize = 20;
 
-/// Identifies the file `meta` of the store: a copy that is put in its place has another fingerprint.
+/// Identifies the file `meta` of the store: a copy that is put in place of that file has another fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     pub(super) inode: u64,
@@ -152,7 +151,7 @@ pub(super) enum AppendError {
     /// The log is as it was before, for example because the disk is full. Later appends may succeed.
     #[error("{0}")]
     Undone(#[source] io::Error),
-    /// It is not known what the disk holds. Nothing more may be appended.
+    /// It is unknown what the disk holds of the log. Nothing more may be appended.
     #[error("{0}")]
     Unknown(#[source] io::Error),
 }
@@ -163,8 +162,8 @@ impl Segment {
         let name = name(header.first);
         match write_whole(dir, &name, |file| file.write_all(&header.bytes())) {
             Ok(file) => Ok(Self { file, len: HEADER as u64 }),
-            // The new segment exists. Records that went on in the segment before would have the same numbers as its
-            // own.
+            // The new segment exists. If the old segment took further records, they would have the same numbers as
+            // those of the new segment.
             Err(e) if dir.join(name).exists() => Err(AppendError::Unknown(e)),
             Err(e) => Err(AppendError::Undone(e)),
         }
@@ -177,7 +176,7 @@ impl Segment {
         Self { len: file.metadata().expect("an open file has a length").len(), file }
     }
 
-    /// Appends a sealed batch. It is durable when this answers `Ok`.
+    /// Appends a sealed batch. The batch is durable when the answer is `Ok`.
     pub(super) fn append(&mut self, batch: &[u8]) -> std::result::Result<(), AppendError> {
         if let Err(e) = self.file.write_all(batch) {
             let undone = self.file.set_len(self.len).and_then(|()| self.file.sync_data());
@@ -219,7 +218,7 @@ pub(super) struct Scanned<'a> {
     pub(super) records: Vec<(u64, &'a [u8])>,
     /// The number that follows the last record's.
     pub(super) next: u64,
-    /// The offset where the sound part ends. It is less than the file's length if a torn batch follows.
+    /// The offset where the sound part ends: less than the length of the file if a torn batch follows.
     pub(super) end: usize,
 }
 

@@ -44,7 +44,7 @@ impl Lines {
         Self { room, lines, held: HashMap::new(), in_flight: HashMap::new(), deliveries: 0 }
     }
 
-    /// Takes in a job, or merges it with an equal one that is held. False if its lane has no room for it.
+    /// Takes in a job, or merges the job with an equal job that is held. False if the lane of the job has no room.
     pub(super) fn put(&mut self, job: Job) -> bool {
         let line = &mut self.lines[job.lane() as usize];
         match self.held.entry(job) {
@@ -82,7 +82,8 @@ impl Lines {
         now
     }
 
-    /// The job of the delivery `id` is done. True if an equal one was put meanwhile, which waits from now on.
+    /// Notes that the job of the delivery `id` is done. True if an equal job was put meanwhile, which waits from now
+    /// on.
     pub(super) fn acknowledge(&mut self, id: u64) -> bool {
         let Some(job) = self.in_flight.remove(&id) else { return false };
         let again = matches!(self.held.remove(&job), Some(Now::InFlight { again: true }));
@@ -93,7 +94,7 @@ impl Lines {
         again
     }
 
-    /// The job of the delivery `id` waits again, before all others. An equal one that was put meanwhile is merged.
+    /// Lets the job of the delivery `id` wait again, before all others. An equal job that was put meanwhile is merged.
     pub(super) fn give_back(&mut self, id: u64) {
         let Some(job) = self.in_flight.remove(&id) else { return };
         self.held.insert(job, Now::Waits);

@@ -40,8 +40,8 @@ impl Pool {
         Self { users: DashMap::new(), epoch, claims: AtomicU64::new(0) }
     }
 
-    /// Makes a session of this claim and ends the one of before. The token is drawn while the user's sessions are
-    /// locked, so the newest claim has the greatest token.
+    /// Makes a session of this claim and ends the earlier session of the device. The token is drawn while the user's
+    /// sessions are locked, so the newest claim has the greatest token.
     pub(super) fn claim(&self, claim: Claim) -> Claimed {
         let mut sessions = self.users.entry(claim.user).or_default();
         let token = Token { epoch: self.epoch, counter: self.claims.fetch_add(1, Ordering::Relaxed) + 1 };
@@ -71,7 +71,8 @@ impl Pool {
         self.take(user, |live| live.device == *device && live.token == token);
     }
 
-    /// Ends the session of a device. Answers the node and the connection where it was; `None` if there was none.
+    /// Ends the session of a device. Answers the node and the connection of the session; `None` if there was no
+    /// session.
     pub(super) fn revoke(&self, user: UserNo, device: &DeviceId) -> Option<(String, u64)> {
         self.take(user, |live| live.device == *device).map(|live| (live.node.into(), live.connection))
     }
@@ -125,8 +126,8 @@ impl Pool {
         sessions.iter().flat_map(|sessions| sessions.iter()).map(Live::info).collect()
     }
 
-    /// Moves a device's position forward, if `save` has the token of its session. `store` does that for positions on
-    /// disk. Answers whether the position moved.
+    /// Moves a device's position forward, if `save` has the token of the device's session. `store` moves a position
+    /// that is kept on disk. Answers whether the position moved.
     pub(super) fn save(&self, save: &SavePosition, store: impl FnOnce() -> Result<bool>) -> Result<bool> {
         let Some(mut sessions) = self.users.get_mut(&save.user) else { return Ok(false) };
         let Some(live) = sessions.iter_mut().find(|live| live.device == save.device && live.token == save.token) else {

@@ -1,5 +1,5 @@
-//! The positions of devices on disk, at most [`DEVICES_MAX`] devices of a user; 60 bytes or so each, and 18 more for
-//! each named feed it has acknowledged.
+//! The positions of devices on disk, at most [`DEVICES_MAX`] devices of a user; about 60 bytes for each device, and 18
+//! more for each named feed in which the device has acknowledged a position.
 //!
 //! A device that was unseen for too long counts as absent at once. Its row is removed later by [`Sweep`], so that rows
 //! of users who never return do not stay for ever.
@@ -35,8 +35,8 @@ impl Table for Positions {
 pub(super) struct Stored {
     /// The position that the device has acknowledged in the main feed.
     main: Option<Position>,
-    /// The positions that it has acknowledged in named feeds, each feed once: at most [`NAMED_MAX`], the one saved last
-    /// at the end.
+    /// The positions that the device has acknowledged in named feeds, each feed once, at most [`NAMED_MAX`]. The
+    /// position that was saved last is at the end.
     named: Vec<(FeedId, Position)>,
     /// When the device last acknowledged anything, in any feed, in Unix ms.
     seen: Millis,
@@ -68,8 +68,8 @@ impl Stored {
     }
 }
 
-/// The bytes of a row: when the device was seen, its position in the main feed if it has one, then `feed epoch offset`
-/// of each named feed.
+/// The bytes of a row: when the device was seen, its position in the main feed if there is one, then `feed epoch
+/// offset` of each named feed.
 impl Code for Stored {
     fn put(&self, out: &mut Vec<u8>) {
         (self.seen, self.main).put(out);
@@ -152,7 +152,8 @@ impl Sweep {
     }
 }
 
-/// Removes the user's stale devices, and then those that were unseen longest, until there is room for one more.
+/// Removes the user's stale devices, and then the devices that were unseen longest, until there is room for one more
+/// device.
 fn make_room(tx: &mut Tx<'_>, user: UserNo, now: Millis) -> Result<()> {
     let first_of = |user: u32| (UserNo(user), CompactString::default());
     let all = tx.scan::<Positions>(first_of(user.0)..first_of(user.0.saturating_add(1)));

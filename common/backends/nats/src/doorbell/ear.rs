@@ -1,8 +1,8 @@
 //! The task behind one listener.
 //!
 //! Invariants: everything between a gap and the moment the subscriptions stand again is covered by one
-//! [`Heard::Missed`] after it; a message that cannot be read is a [`Heard::Missed`] too; it ends when its guard is
-//! dropped.
+//! [`Heard::Missed`] after it; a message that cannot be read is a [`Heard::Missed`] too; the task ends when the guard
+//! of the listener is dropped.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::TRACED;
 use super::wire::{self, Told};
 use crate::bus::Bus;
 
-/// Before a subscription that was refused, or a server that did not answer, is tried again.
+/// The pause before a subscription that was refused, or a server that did not answer, is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn listen(bus: Bus, subjects: [String; 3], on_heard: OnHeard, stopped: oneshot::Receiver<()>) {
@@ -43,7 +43,7 @@ async fn hear(bus: Bus, subjects: [String; 3], on_heard: OnHeard) {
             }
         };
         gaps.mark_changed();
-        // Wakes are taken all the while: what waits too long is dropped, and that is the next gap.
+        // Wakes are taken all the time: a wake that waits too long is dropped, and that is the next gap.
         let mut standing = pin!(Fuse::terminated());
         loop {
             let message = tokio::select! {
@@ -51,7 +51,8 @@ async fn hear(bus: Bus, subjects: [String; 3], on_heard: OnHeard) {
                 message = other.next() => message,
                 message = items.next() => message,
                 _ = gaps.changed(), if standing.is_terminated() => {
-                    // Until this is answered a subscription may not stand, and wakes go on being lost.
+                    // Until the server has answered `stand`, a subscription may be missing, and wakes may still be
+                    // lost.
                     standing.set(stand(&bus).fuse());
                     continue;
                 }
@@ -68,8 +69,8 @@ async fn hear(bus: Bus, subjects: [String; 3], on_heard: OnHeard) {
     }
 }
 
-/// Ends once the server has what was sent to it before, subscriptions among it. A server that is slow or away is asked
-/// again: the listener would hear of no gap between a word that came too early and subscriptions that stand later.
+/// Ends once the server has taken everything that was sent before, the subscriptions too. A server that is slow or away
+/// is asked again: if this ended too early, wakes that are lost before the subscriptions stand would not be noticed.
 async fn stand(bus: &Bus) {
     while bus.round_trip().await.is_err() {
         sleep(PAUSE).await;

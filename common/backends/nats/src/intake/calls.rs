@@ -1,4 +1,4 @@
-//! Calls that are answered: requests of core NATS. Nothing of them is kept.
+//! Calls that are answered: requests of core NATS. NATS keeps no such call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ const CALL_SUBJECTS: &str = "feed.call.";
 /// Each call goes to one of the gateways that listen as members of this group.
 const GROUP: &str = "feedgate";
 
-/// Before a subscription that was refused is tried again.
+/// The pause before a subscription that was refused is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Answers calls until `stop` is cancelled; then answers those that have arrived.
+/// Answers calls until `stop` is cancelled; then answers the calls that have arrived.
 pub(super) async fn answer(streams: &Streams, backend: &Arc<dyn Backend>, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         let client = streams.bus.client();
@@ -58,7 +58,7 @@ async fn serve(streams: &Streams, backend: &Arc<dyn Backend>, mut calls: Subscri
 }
 
 /// Carries out one call and sends the answer. A message that asks for no answer is not carried out: its sender could
-/// not know what became of it, and `feed.in.>` is for such messages.
+/// not know the outcome, and `feed.in.>` is for such messages.
 async fn one(streams: &Streams, backend: &Arc<dyn Backend>, call: Message) {
     let Some(reply) = call.reply.clone() else {
         tracing::debug!(subject = %call.subject, "a call without a reply subject is not carried out");

@@ -9,7 +9,8 @@ const STATUS: &str = "Feed-Status";
 /// The header of a refused call that holds its problem, as JSON.
 const PROBLEM: &str = "Feed-Problem";
 
-/// How the names of headers begin that mean something to NATS. In another message they would mean it again.
+/// How the names of headers begin that have a meaning for NATS. Copied into another message, such a header would have
+/// its effect again.
 const OF_NATS: &str = "nats-";
 
 /// The headers by which the libraries of NATS find out that a service has failed.
@@ -30,7 +31,7 @@ pub(super) fn read(root: &str, message: &Message) -> Result<Call, Wrong> {
     intake::read(subject, header, message.payload.to_vec())
 }
 
-/// The headers of a refused call: those of its message, but for those of NATS; its key, by which NATS tells a
+/// The headers of a refused call: the headers of its message, except those of NATS; its key, by which NATS recognizes a
 /// repetition; and its problem.
 pub(super) fn refused(of: Option<&HeaderMap>, key: &str, problem: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();

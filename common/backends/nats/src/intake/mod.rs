@@ -1,4 +1,4 @@
-//! Calls of backends: those that are kept until they are carried out, and those that are answered.
+//! Calls of backends: calls that NATS keeps until they are carried out, and calls that are answered.
 //!
 //! ```text
 //!   feed.in.>    ─▶ stream FEED_IN ─▶ the one consumer ─▶ the gateway that made it ─▶ Backend ─▶ acknowledged
@@ -8,12 +8,12 @@
 //!
 //! # One gateway at a time
 //!
-//! `FEED_IN` is a work queue, and the server lets such a stream have one consumer. Each gateway tries to make one of
-//! its own. The gateway that succeeds carries out the messages, and the others try again every [`AGAIN`]. It deletes
-//! its consumer when it drains. If it is killed, the server deletes the consumer after [`ACK_WAIT`] and [`ABANDONED`].
-//! A new consumer begins at the first message that is not acknowledged. So the order of the stream is kept over any
-//! change of gateways, which a shared consumer does not do: it would deliver again what a dead gateway held, behind
-//! later messages.
+//! `FEED_IN` is a work queue, and the server lets such a stream have one consumer. Each gateway tries to make this
+//! consumer. The gateway that succeeds carries out the messages, and the others try again every [`AGAIN`]. The gateway
+//! deletes its consumer when it drains. If it is killed, the server deletes the consumer after [`ACK_WAIT`] and
+//! [`ABANDONED`]. A new consumer begins at the first message that is not acknowledged. So the order of the stream is
+//! kept over any change of gateways, which a shared consumer does not do: it would deliver again what a dead gateway
+//! held, behind later messages.
 //!
 //! A session of a consumer ends with the first call to NATS that fails. What is under way is waited for, and the next
 //! session begins at the first message that is not acknowledged. A call begins only after the calls before it that
@@ -40,14 +40,14 @@ use crate::bus::Bus;
 use session::Session;
 use streams::Streams;
 
-/// Between two tries to be the gateway that carries out messages.
+/// The pause between two tries to be the gateway that carries out messages.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// A message whose gateway has shown no sign of work for this long is not held by it any more. A sign comes three times
-/// as often.
+/// If a gateway has shown no sign of work on a message for this long, it no longer holds the message. A gateway shows a
+/// sign three times in this time.
 const ACK_WAIT: Duration = Duration::from_millis(1500);
 
-/// A consumer stays for so long after its gateway has asked for messages, or has held one, for the last time.
+/// How long a consumer stays after its gateway has last asked for messages or held a message.
 const ABANDONED: Duration = Duration::from_secs(1);
 
 /// How the streams of the intake are kept, and how much is carried out at a time.
@@ -55,7 +55,7 @@ const ABANDONED: Duration = Duration::from_secs(1);
 pub struct IntakeSettings {
     /// Messages that a gateway holds at a time, and calls with an answer that it carries out at a time; at least 1.
     pub in_flight: usize,
-    /// The most bytes of messages that wait; when there are more, NATS refuses further ones.
+    /// The most bytes of messages that wait. When there are more, NATS refuses further messages.
     pub waiting_bytes: i64,
     /// How long refused calls stay.
     pub refused_age: Duration,
@@ -99,8 +99,8 @@ impl NatsIntake {
         Ok(Self { streams, backend, node })
     }
 
-    /// Takes calls until `stop` is cancelled; then finishes those that are under way, and leaves the others to other
-    /// gateways. A dropped future leaves calls that are under way done or not done, and no message lost.
+    /// Takes calls until `stop` is cancelled; then finishes the calls that are under way, and leaves other calls to
+    /// other gateways. A dropped future leaves calls that are under way done or not done, and no message lost.
     pub async fn run(self, stop: CancellationToken) {
         tokio::join!(self.take_kept(&stop), calls::answer(&self.streams, &self.backend, &stop));
     }

@@ -33,13 +33,13 @@ use crate::bus::{CALL, unavailable, within};
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// How long a request for messages stands at the server. While one stands, the server keeps the consumer.
+/// How long a request for messages stands at the server. While a request stands, the server keeps the consumer.
 const ASKED: Duration = Duration::from_secs(5);
 
 /// The server says this often that a request stands. After twice as long without a word, the session ends.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// A message, with the call that it is.
+/// A message, with the call that was read from it.
 struct Held {
     message: Message,
     call: std::result::Result<Call, Wrong>,
@@ -47,7 +47,8 @@ struct Held {
 }
 
 impl Held {
-    /// Reads a message. One without a key gets one that it has at every delivery, and no other message has.
+    /// Reads a message. A message without a key gets one, which is the same at every delivery and which no other
+    /// message has.
     fn of(message: Message) -> Result<Self> {
         let mut call = message::read(IN_SUBJECTS, &message.message);
         let info = message.info().map_err(|error| unavailable(format_args!("a message without a place: {error}")))?;
@@ -64,8 +65,8 @@ impl Held {
     }
 }
 
-/// The next message, if it comes for the first time. One that comes again was held for too long without a sign of work,
-/// so this session may not be the only one: others come behind it that were to wait for it.
+/// The next message, if it comes for the first time. A message that comes again was held for too long without a sign of
+/// work. Then messages behind it that should wait for it may be under way already, so the session ends.
 fn next(message: Option<std::result::Result<Message, MessagesError>>) -> Result<Held> {
     match message {
         Some(Ok(message)) => {
@@ -134,8 +135,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Tells the server that these messages are worked on, so that it keeps the consumer, and delivers none of them
-    /// again.
+    /// Tells the server that these messages are worked on, so that the server keeps the consumer, and delivers no such
+    /// message again.
     async fn show_work(&self, held: impl Iterator<Item = &Option<Subject>>) {
         for reply in held.flatten() {
             let sign = self.streams.bus.client().publish(reply.clone(), AckKind::Progress.into()).await;
@@ -145,7 +146,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Carries out one message, stores what is refused of it, and acknowledges it.
+    /// Carries out one message, stores the calls in it that are refused, and acknowledges the message.
     async fn settle(&self, id: u64, held: Held) -> Result<u64> {
         let answer = match &held.call {
             Ok(call) => self.carry_out(call).await?,

@@ -13,7 +13,7 @@ use crate::bus::{Bus, CALL, DUPLICATES, failed, unavailable, within};
 /// The stream of messages that wait.
 pub(super) const IN: &str = "FEED_IN";
 
-/// How the subjects of these messages begin.
+/// How the subjects of messages in `FEED_IN` begin.
 pub(super) const IN_SUBJECTS: &str = "feed.in.";
 
 const REFUSED: &str = "FEED_REFUSED";
@@ -21,7 +21,7 @@ const REFUSED: &str = "FEED_REFUSED";
 /// How the subjects of refused calls begin.
 pub(super) const REFUSED_SUBJECTS: &str = "feed.refused.";
 
-/// The bytes that a refused call may have besides its message: its problem.
+/// The room for the problem of a refused call, in bytes, which is stored besides the message of the call.
 const PROBLEM_ROOM: usize = 16 * 1024;
 
 /// The most bytes of a message.
@@ -38,7 +38,7 @@ impl Streams {
         Self { bus, settings }
     }
 
-    /// Creates what is missing and brings what differs to these settings, in two calls.
+    /// Creates the two streams if they are missing, and sets them to these settings if they differ, in two calls.
     pub(super) async fn set_up(&self) -> Result<()> {
         for config in [self.waiting(), self.refused()] {
             let name = config.name.clone();
@@ -112,7 +112,7 @@ impl Streams {
         }
     }
 
-    /// Stores a refused call. It is durable when this answers. Sets up what is missing.
+    /// Stores a refused call, durably when this answers. Sets up the streams if they are missing.
     pub(super) async fn refuse(&self, subject: String, headers: HeaderMap, body: Vec<u8>) -> Result<()> {
         let publish = async || {
             let jetstream = self.bus.jetstream();

@@ -1,4 +1,4 @@
-//! What leaves Feedgate for other programs: events on stream `FEED`, each under its id, acknowledged by the server.
+//! Publishes events for other programs on the stream `FEED`, each under its id and acknowledged by the server.
 //!
 //! Invariant: an event that is published again within the server's window for duplicates is kept once.
 
@@ -26,8 +26,8 @@ impl Outlet for NatsJobs {
     }
 }
 
-/// The subject of an event. Of the characters of a name, only the dot means something there; calls of backends write it
-/// the same way.
+/// The subject of an event. Of the characters of a user id, only the dot has a meaning in a subject, so it is written
+/// as `%2E`, as calls of backends write it.
 fn subject(event: &PublicEvent) -> String {
     format!("{EVENT_SUBJECTS}{}.{}", event.kind(), event.owner.as_str().replace('.', "%2E"))
 }

@@ -1,8 +1,8 @@
 //! A job as NATS carries it: its subject, and JSON with a version.
 //!
 //! Invariant: a message of a newer version is told apart from garbage, so that its jobs wait for a newer worker instead
-//! of being lost. For that a version whose jobs an older worker cannot read puts them under subjects of its own: an
-//! older put must not be merged with what only a newer worker can do.
+//! of being lost. For that, a version whose jobs an older worker cannot read puts such jobs under subjects of its own:
+//! a job of an older version must not be merged with a job that only a newer worker can do.
 
 use feedgate_common::UserNo;
 use feedgate_common::jobs::Job;
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 /// The version of messages that this build reads and writes.
 const VERSION: u32 = 1;
 
-/// A message that is no job to us.
+/// Why a message is no job that this version can do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// A later version has written it.
+    /// A later version, with this number, has written the message.
     Newer(u32),
-    /// Nobody of us has written it.
+    /// No version of Feedgate has written the message.
     Garbage,
 }
 

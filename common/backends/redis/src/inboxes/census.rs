@@ -1,14 +1,15 @@
-//! How many inboxes there are and how much they hold, found out when somebody asks.
+//! Counts the inboxes and their entries when somebody asks.
 //!
 //! ```text
 //!   SCAN of each master ─▶ at most SAMPLE keys ─▶ which are inboxes of this life? ─▶ × all keys / keys seen
 //! ```
 //!
-//! Keys expire without a word, so counts kept beside them would go wrong. These are exact where no master has more than
-//! [`SAMPLE`] keys, and an estimate where one has: SCAN meets keys in the order of their hashes, which is a random one.
+//! Redis does not tell when keys expire, so counters kept beside the keys would become wrong. The counts are exact if
+//! no master has more than about [`SAMPLE`] keys, and estimated otherwise: SCAN gives keys in the order of their
+//! hashes, which is random.
 //!
-//! Invariant: however often somebody asks, one sample is taken at a time, and one of more than [`FEW`] inboxes at most
-//! every [`KEPT`].
+//! Invariant: however often somebody asks, one sample is taken at a time, and a sample of more than [`FEW`] inboxes is
+//! taken at most once in [`KEPT`].
 
 use std::time::Duration;
 
@@ -21,16 +22,16 @@ use tokio::time::Instant;
 use super::RedisInboxes;
 use super::layout::inbox_of;
 
-/// How many keys of a master are looked at, about: a few ms of its time.
+/// About how many keys of a master are looked at: this takes a few ms of the master's time.
 const SAMPLE: usize = 4096;
 
-/// A sample of at most so many inboxes is taken anew each time that somebody asks.
+/// A sample of at most this many inboxes is taken anew each time that somebody asks.
 const FEW: usize = 1000;
 
-/// How long a sample of more serves.
+/// How long a sample of more than [`FEW`] inboxes is used.
 const KEPT: Duration = Duration::from_secs(5);
 
-/// What was found in some keys.
+/// The numbers that were found in some keys.
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     taken: Instant,
@@ -48,7 +49,7 @@ impl Sample {
         self.looked_at > FEW && now < self.taken + KEPT
     }
 
-    /// What there is if there are `all` keys.
+    /// The counts for all keys of Redis, if their number is `all`.
     fn of(&self, all: u64) -> InboxCounts {
         if self.whole { self.found } else { scaled(self.found, self.seen, all) }
     }

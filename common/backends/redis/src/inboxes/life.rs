@@ -1,4 +1,4 @@
-//! A script on a bucket, in the bucket's life.
+//! Runs a script on a bucket. A bucket that has no life in this Redis gets one first.
 //!
 //! ```text
 //!   script ─▶ answer                       no life: Redis is new, or has another past
@@ -45,7 +45,7 @@ impl RedisInboxes {
         Err(StoreError::unavailable(format_args!("{bucket:?} loses its life in Redis as fast as it gets one")))
     }
 
-    /// What any script may answer instead of doing anything.
+    /// Judges the answers that any script may give without doing anything: an error, or the reply itself.
     pub(super) fn judged(&self, mut reply: Reply) -> Result<Reply> {
         match &*reply.word {
             "replica" => {
@@ -62,7 +62,8 @@ impl RedisInboxes {
         }
     }
 
-    /// Gives the bucket a life, and with it a least epoch that none of what it holds has. See `scripts/renew.lua`.
+    /// Gives the bucket a life, and with it a least epoch, which is greater than the epoch of everything that the
+    /// bucket holds. See `scripts/renew.lua`.
     async fn renew(&self, bucket: Bucket) -> Result<()> {
         let mut announced = Vec::new();
         for _ in 0..TRIES {

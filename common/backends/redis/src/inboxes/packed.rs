@@ -1,12 +1,12 @@
-//! Lists as one string, in MessagePack: Redis's Lua packs and unpacks them in one call. A list of values by themselves
-//! costs ten times as much to read, because each is a part of Redis's protocol.
+//! Lists as one string, in MessagePack: Redis's Lua packs and unpacks them in one call. A list whose values are
+//! separate parts of Redis's protocol costs ten times as much to read.
 
 use feedgate_common::error::{Result, StoreError};
 use rmp::{decode, encode};
 
-/// Begins a list of so many values. They follow by [`number`] and [`string`].
+/// Begins a list of `length` values. The caller then appends the values with [`number`] and [`string`].
 pub(super) fn list(out: &mut Vec<u8>, length: usize) {
-    // A buffer takes whatever is written.
+    // Writing to a buffer in memory does not fail.
     _ = encode::write_array_len(out, length as u32);
 }
 
@@ -38,7 +38,7 @@ pub(super) fn strings(mut packed: &[u8]) -> Result<Vec<&[u8]>> {
     strings.ok_or_else(|| damaged("strings", whole))
 }
 
-/// All values of a list by `read`; `None` if one cannot be read, or if something stands behind the last one.
+/// All values of a list, each read by `read`; `None` if a value cannot be read, or if bytes follow the last value.
 fn read_all<'a, T>(rest: &mut &'a [u8], read: impl Fn(&mut &'a [u8]) -> Option<T>) -> Option<Vec<T>> {
     let length = decode::read_array_len(rest).ok()?;
     let values = (0..length).map(|_| read(rest)).collect::<Option<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! The step for what no push brings as a script's arguments: no IO.
+//! Writes a step that brings records which no push brings as the arguments of a script: no IO.
 
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::Take;
@@ -6,7 +6,7 @@ use feedgate_common::inboxes::Take;
 use super::layout::{entry_bytes, mark_author, number, watermarks};
 use super::packed;
 
-/// All arguments but the layout.
+/// All arguments of the script except the layout.
 pub(super) fn arguments(step: &Take) -> Result<Vec<Vec<u8>>> {
     let mut edges = Vec::with_capacity(5 + 10 * step.entries.len());
     packed::list(&mut edges, 2 * step.entries.len());

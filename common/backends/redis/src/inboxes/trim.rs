@@ -4,12 +4,13 @@
 //!   step says "long" ─▶ read what is to go ─▶ floor of the cut: pure ─▶ cut, if the header is still that one
 //! ```
 //!
-//! In a product that has run for a while every log is as long as may be, so a log is cut after each
-//! [`SLACK`](super::SLACK) changes. So no more is read than what goes and a little of what stays.
+//! In a product that has run for a while, every log has its greatest length, so a log is cut after every
+//! [`SLACK`](super::SLACK) changes. To keep cuts cheap, a cut reads only the entries that go and a few that stay.
 //!
-//! Invariants: a log that cannot be cut now stays long, and a later step says so again. What is appended between
-//! reading and cutting stays; if it removes what is cut, the floor is higher than it need be, and pages ask the Archive
-//! for more. So it is too if what removes it was not read; but then an add that stays is above the floor.
+//! Invariants: a log that cannot be cut now stays long, and a later step says so again. Entries that are appended
+//! between reading and cutting stay. If such an entry removes an item that is cut, the floor is higher than it need be,
+//! and pages ask the Archive for more. The same holds if the removing entry stays and was not read; but then an add
+//! that stays is above the floor.
 
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::floor_of_cut;
@@ -22,19 +23,19 @@ use super::{LONG, RedisInboxes, packed};
 /// The most logs that one step cuts: if many are long at once, later steps cut the rest.
 const AT_ONCE: usize = 64;
 
-/// How many are read and cut at the same time.
+/// How many logs are read and cut at the same time.
 const ABREAST: usize = 8;
 
 /// How many of the entries that stay are read.
 const SOME: usize = 64;
 
-/// What the oldest entries of a log say of its cut.
+/// What is known of the cut of a log from its oldest entries.
 struct Oldest {
     /// How many entries are to go.
     cut: usize,
     /// The header, as it stands there.
     header: Vec<u8>,
-    /// The floor that the cut raises the log's to.
+    /// The floor to which the cut raises the floor of the log; `None` if no cut add lives.
     floor: Option<DisplayKey>,
     /// Whether these entries are enough to know the floor: an add that stays is above it. A lower floor would then be
     /// of little use.
@@ -42,7 +43,7 @@ struct Oldest {
 }
 
 impl Oldest {
-    /// `entries`: those that are to go, and some that stay.
+    /// `entries` are the entries that are to go, and some that stay.
     fn of(cut: usize, header: Vec<u8>, entries: &[Entry]) -> Self {
         let floor = floor_of_cut(entries.iter().copied(), cut);
         let stay = entries.get(cut..).unwrap_or_default();
@@ -52,8 +53,8 @@ impl Oldest {
 }
 
 impl RedisInboxes {
-    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until a later step; the step that
-    /// made it long is not told, for it has succeeded.
+    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until a later step. The step that
+    /// made the log long gets no error, since it has succeeded.
     pub(super) async fn trim_all(&self, long: Vec<InboxKey>) {
         let trims = long.into_iter().take(AT_ONCE).map(async |key| {
             if let Err(error) = self.trim(key).await {
@@ -63,7 +64,7 @@ impl RedisInboxes {
         stream::iter(trims).buffer_unordered(ABREAST).for_each(async |()| {}).await;
     }
 
-    /// Cuts one if a step has made it so long.
+    /// Cuts a log if a step has made it too long. `length` is the number of its entries.
     pub(super) async fn trim_long(&self, key: InboxKey, length: u64) {
         if length as usize > LONG {
             self.trim_all(vec![key]).await;
@@ -89,7 +90,7 @@ impl RedisInboxes {
         }
     }
 
-    /// What is to go of a log, and so many entries of those that stay; `None` if it is not too long.
+    /// Reads the entries of a log that are to go, and `stay` entries that stay; `None` if the log is not too long.
     async fn oldest(&self, key: InboxKey, stay: usize) -> Result<Option<Oldest>> {
         let arguments = vec![b"epoch".to_vec(), stay.to_string().into_bytes()];
         let mut reply = self.on_inbox(&self.scripts.oldest, key, arguments).await?;

@@ -1,4 +1,4 @@
-//! Whether a server is one that Feedgate can use: what its `INFO` says, judged without IO.
+//! Judges by the `INFO` of a server, without IO, whether Feedgate can use the server.
 
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
@@ -6,7 +6,7 @@ use feedgate_common::error::Result;
 /// Judges a server by its `INFO`. Answers whether it is a node of a cluster.
 ///
 /// # Errors
-/// `Misconfigured` if it is too old or a replica.
+/// `Misconfigured` if the server is too old, or a replica outside a cluster.
 pub(super) fn check(info: &str) -> Result<bool> {
     let field = |name: &str| {
         let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

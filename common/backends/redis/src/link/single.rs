@@ -1,4 +1,4 @@
-//! The connection to one server, made when it is needed and replaced when it has failed.
+//! The connection to one server, made when a call needs it and replaced when it has failed.
 
 use feedgate_tls::StoreTls;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
@@ -39,7 +39,7 @@ impl Single {
         Ok(answers.into_iter().last().unwrap_or(Value::Nil))
     }
 
-    /// The next call connects anew. Calls under way end as they may.
+    /// Drops the connection, so that the next call connects anew. Calls under way keep the old connection.
     pub(super) fn forget(&self) {
         // If it is locked, somebody is connecting already.
         if let Ok(mut current) = self.current.try_lock() {
@@ -57,7 +57,7 @@ impl Single {
         Ok(current.insert(connection).clone())
     }
 
-    /// What connects, with the files for TLS as they are now.
+    /// The client that connects, with the files for TLS as they are now.
     async fn client(&self) -> RedisResult<Client> {
         if self.tls.is_empty() || !matches!(self.info.addr(), ConnectionAddr::TcpTls { .. }) {
             return Client::open(self.info.clone());

@@ -1,4 +1,4 @@
-//! What the calls to Redis are counted as: each script by its name, all plain commands together.
+//! The kinds of calls to Redis, by which calls are counted: each script by its name, all plain commands together.
 
 use feedgate_common::labels;
 

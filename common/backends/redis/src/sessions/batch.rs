@@ -16,13 +16,13 @@ const AT_ONCE: usize = 8;
 
 /// The part of a batch that one call of a script carries.
 pub(super) struct Chunk {
-    /// Where its items stand in the batch.
+    /// The places in the batch of the items of this chunk.
     places: Vec<usize>,
     pub(super) keys: Vec<Vec<u8>>,
     pub(super) arguments: Vec<Vec<u8>>,
 }
 
-/// Cuts a batch. `head` is what every script's arguments begin with.
+/// Cuts a batch into chunks, by bucket. The arguments of every script begin with `head`.
 pub(super) fn cut<T, const N: usize>(
     items: &[T],
     buckets: u16,

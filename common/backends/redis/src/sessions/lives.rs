@@ -1,7 +1,7 @@
 //! The lives of the buckets: calls that need one, and a look at all of them.
 //!
-//! A script that finds its bucket without a life answers nil and has done nothing. It is then sent again with an
-//! epoch from the Archive, which begins one, unless another call has begun one meanwhile.
+//! A script that finds its bucket without a life answers nil and has done nothing. The script is then sent again with
+//! an epoch from the Archive, with which a life begins, unless another call has begun a life meanwhile.
 
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Bucket, Epoch};
@@ -16,8 +16,8 @@ use crate::link::Script;
 const TRIES: usize = 4;
 
 impl RedisSessions {
-    /// Runs a script that needs the bucket to have a life; its first argument is the epoch of a new one, if it comes to
-    /// that.
+    /// Runs a script that needs the bucket to have a life. The first argument of the script is replaced by the epoch of
+    /// a new life, if a new life is needed.
     pub(super) async fn in_life(
         &self,
         script: &Script,
@@ -33,10 +33,11 @@ impl RedisSessions {
         Err(StoreError::unavailable("Redis lost its memory again and again while it was called"))
     }
 
-    /// The epoch of every bucket's life; in a cluster `None` where a master is away. Those that have none begin one.
+    /// The epoch of every bucket's life; in a cluster `None` for a bucket whose master is away. A bucket without a life
+    /// begins one.
     ///
     /// # Errors
-    /// `Unavailable` if the only server, or every one, is away, or the source of epochs is.
+    /// `Unavailable` if the only server, or every server of a cluster, is away, or the source of epochs is.
     pub(super) async fn lives(&self) -> Result<Vec<Option<Epoch>>> {
         let mut found = join_all((0..self.buckets).map(|bucket| self.life(Bucket(bucket)))).await;
         let away = found.iter().filter(|life| life.is_err()).count();

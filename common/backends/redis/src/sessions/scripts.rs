@@ -1,4 +1,4 @@
-//! The scripts of the pool, each atomic on one bucket, and the text they and Rust speak to each other in.
+//! The scripts of the pool, each atomic on one bucket, and the text that scripts and Rust exchange.
 //!
 //! All numbers travel and are kept as decimal text: exact to 64 bits, and easy to read for an operator who looks into
 //! Redis.
@@ -28,8 +28,8 @@ macro_rules! script {
     };
 }
 
-/// What each does and takes stands in its file. A server that is full goes on with what it has: leases are renewed, and
-/// sessions end.
+/// The file of each script says what the script does and takes. While a server's memory is full, leases are still
+/// renewed and sessions still end.
 pub(super) struct Scripts {
     pub(super) claim: Script,
     pub(super) confirm: Script,
@@ -84,12 +84,13 @@ pub(super) fn kept(claim: &Claim) -> &'static str {
     if claim.durable { "=" } else { "-" }
 }
 
-/// A reply as what it has to be.
+/// A reply as a value of the expected type; `Corrupt` if the reply is something else.
 pub(super) fn reply<T: FromRedisValue>(value: Value) -> Result<T> {
     redis::from_redis_value(value).map_err(StoreError::corrupt)
 }
 
-/// (epoch, counter, then node and connection of who was replaced).
+/// Reads the reply to a claim: epoch and counter of the token, then node and connection of the session that was
+/// replaced.
 pub(super) fn claimed(reply: &[String]) -> Result<(Token, Option<(String, u64)>)> {
     let [epoch, counter, replaced @ ..] = reply else {
         return Err(StoreError::corrupt(format_args!("a claim was answered with {reply:?}")));
@@ -97,7 +98,7 @@ pub(super) fn claimed(reply: &[String]) -> Result<(Token, Option<(String, u64)>)
     Ok((Token { epoch: Epoch(number(epoch)?), counter: number(counter)? }, place(replaced)?))
 }
 
-/// (node, connection), or nothing.
+/// Reads the place of a session from a reply: node and connection, or nothing.
 pub(super) fn place(reply: &[String]) -> Result<Option<(String, u64)>> {
     match reply {
         [] => Ok(None),
@@ -106,12 +107,12 @@ pub(super) fn place(reply: &[String]) -> Result<Option<(String, u64)>> {
     }
 }
 
-/// The node of each line.
+/// The node of the session in each of these lines.
 pub(super) fn nodes(lines: &str) -> impl Iterator<Item = &str> {
     lines.lines().filter_map(|line| line.split(' ').nth(3))
 }
 
-/// A session's line; its position only if it is kept there.
+/// Reads a session from its line. The session has a position only if the line holds one.
 pub(super) fn session(line: &str) -> Result<SessionInfo> {
     let words: Vec<&str> = line.split(' ').collect();
     let [device, epoch, counter, node, connection, since, kept] = words[..] else {
@@ -124,7 +125,8 @@ pub(super) fn session(line: &str) -> Result<SessionInfo> {
     Ok(SessionInfo { device, node: node.to_owned(), connection, token, position, since })
 }
 
-/// A device's row: where it stands in the main feed, if it has said so, and when it was last seen.
+/// Reads the row of a device: its position in the main feed, if the device has acknowledged one, and when it was last
+/// seen.
 pub(super) fn stored(row: &str) -> Result<(Option<Position>, Millis)> {
     let words: Vec<&str> = row.split(' ').collect();
     match words[..] {
@@ -134,7 +136,7 @@ pub(super) fn stored(row: &str) -> Result<(Option<Position>, Millis)> {
     }
 }
 
-/// Where a device stands in `feed`, by what is stored of its named feeds.
+/// The position of a device in `feed`, from the text that is stored of the device's named feeds.
 pub(super) fn named(feeds: &str, feed: FeedId) -> Result<Option<Position>> {
     let corrupt = || StoreError::corrupt(format_args!("{feeds:?} is not what is stored of named feeds"));
     for one in feeds.strip_suffix(" - -").ok_or_else(corrupt)?.split(',') {
