@@ -18,9 +18,9 @@ use crate::{Body, DisplayKey, ItemId, Op, Record, UserId};
 pub(super) struct Edit<'a> {
     pub(super) body: Option<&'a Body>,
     pub(super) rank: Option<i64>,
-    /// The users whom it mentions from now on. A list without a body changes nothing.
+    /// The users whom the item mentions from now on. A list without a body changes nothing.
     pub(super) mentions: Option<&'a [UserId]>,
-    /// Whether the body before is kept.
+    /// Whether the old body is kept.
     pub(super) keeps: bool,
 }
 

@@ -11,18 +11,18 @@ use crate::people::{Card, Person};
 /// What becomes of a person who is stored already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// The new one takes the place of the whole old one.
+    /// The new person takes the place of the whole old person.
     Replaced,
-    /// The old one stays, as an import wants it: what was said since is newer than what is imported.
+    /// The old person stays, as an import wants it: what is stored is newer than what is imported.
     Kept,
 }
 
 /// Keeps one [`Person`] for a user, or none. A user without a person is still a user.
 #[async_trait]
 pub trait People: Send + Sync + 'static {
-    /// Stores the people who [count](which_count), all in one transaction. Answers for each whether it changed what is
-    /// stored, and `false` for those who do not count; durable when it answers, and then every read shows it. Unless
-    /// something changes, nothing is written. A dropped future leaves all of it done or nothing.
+    /// Stores the people who [count](which_count), all in one transaction. Answers for each person whether the stored
+    /// person has changed, and `false` for people who do not count. Durable when it answers, and then every read shows
+    /// the change. Unless something changes, nothing is written. A dropped future leaves all of it done or nothing.
     async fn put_people(&self, people: Vec<(UserNo, Person)>, known: Known) -> Result<Vec<bool>>;
 
     /// Removes the person of `user`. Answers whether there was one; durable when it answers, as
@@ -40,8 +40,8 @@ pub trait People: Send + Sync + 'static {
     async fn people(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, Person)>>;
 }
 
-/// Which of these people count, by the place of each in the list, for a list that may name a user twice: the last one
-/// of the user if what is known is replaced, and the first one if it is kept.
+/// Which of these people count, by the place of each in the list, for a list that may name a user twice: the last
+/// person of the user if stored people are replaced, and the first person if they are kept.
 pub fn which_count(people: &[(UserNo, Person)], known: Known) -> BTreeMap<UserNo, usize> {
     let mut count = BTreeMap::new();
     for (nth, (user, _)) in people.iter().enumerate() {

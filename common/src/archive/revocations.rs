@@ -16,18 +16,18 @@ pub struct Revocation {
     pub before: Millis,
 }
 
-/// Keeps from when on the tokens of each user are valid. Nodes follow the list, so that each learns of every
-/// revocation.
+/// Keeps the time from which on the tokens of each user are valid. Nodes follow the list, so that each node learns of
+/// every revocation.
 #[async_trait]
 pub trait Revocations: Send + Sync + 'static {
     /// Refuses the tokens of `user` that were issued before `before`, in Unix ms. The time of a user only moves
     /// forward. The user gets a new place at the end of the list in any case. Durable when it answers.
     async fn revoke(&self, user: UserNo, before: Millis) -> Result<()>;
 
-    /// The time before which the tokens of `user` are refused; `None` if they never were revoked.
+    /// The time before which the tokens of `user` are refused, in Unix ms; `None` if they never were revoked.
     async fn revoked(&self, user: UserNo) -> Result<Option<Millis>>;
 
-    /// The number of the newest revocation; 0 if there is none. A revocation that commits later has a greater one.
+    /// The number of the newest revocation; 0 if there is none. A revocation that commits later has a greater number.
     async fn last_revocation(&self) -> Result<u64>;
 
     /// The revocations with numbers beyond `after`, by number, at most `limit`.

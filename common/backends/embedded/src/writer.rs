@@ -6,13 +6,13 @@
 //! ```
 //!
 //! Invariants:
-//! - Nothing is published or answered before it is as durable as the strictest operation of its group asked for.
+//! - No write is published or answered before it is as durable as the strictest operation of its group asked for.
 //! - After a failed write nothing is published, and nothing is answered with success, until the store was opened again
-//!   and its files were read again from the disk. Until then it is not known what the disk holds.
+//!   and its files were read again from the disk. Until then it is unknown what the disk holds.
 //!
-//! A store that failed for want of room or file descriptors is opened again once there are some; until then readers
-//! keep the last view. A store in which one of fjall's own threads failed for an unknown reason is opened again too,
-//! but not twice in a minute. After any other failure the process has to end (see [`crate::vital`]).
+//! A store that failed because disk space or file descriptors ran out is opened again once there is enough; until then
+//! readers keep the last view. A store in which one of fjall's own threads failed for an unknown reason is opened again
+//! too, but not twice in a minute. After any other failure the process has to end (see [`crate::vital`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,8 +50,8 @@ pub(crate) trait Queued: Send {
     /// The durability that the operation asks for.
     fn durability(&self) -> Durability;
 
-    /// Runs the operation. Answers whether it wrote anything. An error here is one of the store, after which the store
-    /// takes no more writes.
+    /// Runs the operation. Answers whether it wrote anything. An error here is an error of the store, after which the
+    /// store takes no more writes.
     fn run(&mut self, store: &SingleWriterTxDatabase, spaces: &Spaces) -> fjall::Result<bool>;
 
     /// Answers the caller when the group has ended: with the result and the group's number, or with the error of the
@@ -67,7 +67,7 @@ pub(crate) struct Pending<T> {
     pub(crate) weight: Weight,
 }
 
-/// A part of the queue's bytes. It is given back when this is dropped.
+/// A part of the queue's bytes, which is given back when this value is dropped.
 pub(crate) struct Weight {
     pub(crate) bytes: usize,
     pub(crate) total: Arc<AtomicUsize>,
@@ -257,7 +257,7 @@ impl Writer {
                 (self.store, self.unsynced, self.reopened) = (Some(store), true, Some(Instant::now()));
                 self.vital.is_well();
             }
-            // A reader still holds a view of the store of before, so it cannot be opened yet.
+            // A reader still holds a view of the old store, so the store cannot be opened yet.
             Err(Error::Locked) => {}
             Err(error) => self.fail(&error),
         }

@@ -1,6 +1,6 @@
-//! Erasures of users: their rows, the walks through what is stored of one user, and the removal of what has no write of
-//! its own. A walk goes along an index and looks at a bounded number of rows, whosever they are: erasures are rare, and
-//! an index by user would be written with each reaction and comment.
+//! Erasures of users: their rows, the walks through the stored rows of one user, and the removal of rows for which
+//! there is no write. A walk goes along an index and looks at a bounded number of rows, whosever they are: erasures are
+//! rare, and an index by user would be written with each reaction and comment.
 
 use feedgate_common::archive::Remains;
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, TRACES_LOOKED_AT, TRACES_MAX, Trace, Traces};
@@ -25,8 +25,8 @@ const ALL_OPEN: &str = r#"SELECT id, "user", accepted_at, state FROM erasures WH
 
 const MOVE: &str = "UPDATE erasures SET state = $3, open = $4 WHERE id = $1 AND state = $2";
 
-/// A walk: the rows that are looked at, of which each says where it stands and whether it is of the user, and the last
-/// of them, if there are so many.
+/// A walk. It looks at a bounded number of rows, each with its place and whether it is of the user, and gives those of
+/// the user; then the last row that was looked at, if the bound was reached.
 macro_rules! walk {
     ($rows:literal, $order:literal, $found:literal) => {
         concat!(
@@ -146,7 +146,7 @@ SELECT ARRAY[
     (SELECT count(*) FROM lists WHERE member = $1),
     (SELECT count(*) FROM retries WHERE author = $1)]"#;
 
-/// What is addressed to a reader, and the devices of it, change under the lock of this row.
+/// Locks the row under whose lock records addressed to a reader, and devices of the reader, change.
 const LOCK: &str = "SELECT FROM readers WHERE reader = $1 FOR UPDATE";
 
 const FORGET: &str = r#"
@@ -192,8 +192,8 @@ SELECT greatest(
 
 type Row = (i64, i32, Millis, String);
 
-/// A row of a walk: its key, whether it lives (`None`: it is not there for anybody), and whether it is only the last
-/// that was looked at.
+/// A row of a walk: its key, whether it lives (`None` if nobody can see it), and whether the row is only the last that
+/// was looked at.
 type Line = (i64, i64, i64, Option<String>, Option<i64>, Option<bool>, bool);
 
 fn erasure((id, user, accepted_at, state): Row) -> sqlx::Result<Erasure> {
@@ -201,12 +201,12 @@ fn erasure((id, user, accepted_at, state): Row) -> sqlx::Result<Erasure> {
     Ok(Erasure { id: rows::count_of(id)?, user: rows::user_of(user)?, accepted_at, state })
 }
 
-/// Accepts the erasure of a user, or answers that which is under way. After an error the connection is closed, which
-/// ends the transaction.
+/// Accepts the erasure of a user, or answers the erasure that is under way. After an error the connection is closed,
+/// which ends the transaction.
 pub(crate) async fn begin(connection: &mut PgConnection, user: UserNo, now: Millis) -> sqlx::Result<Erasure> {
     sqlx::query("BEGIN").execute(&mut *connection).await?;
-    // What was issued in the same millisecond is refused too. It locks the counter of revocations, so of two calls for
-    // one user the second finds the row of the first.
+    // Tokens that were issued in the same millisecond are refused too. The revocation locks the counter of revocations,
+    // so of two calls for one user the second finds the row of the first.
     revocations::revoke(connection, user, now.saturating_add(1)).await?;
     let begin =
         sqlx::query_as(BEGIN).bind(rows::user(user)).bind(now).bind(State::default().text().as_str().to_owned());
@@ -231,7 +231,7 @@ pub(crate) async fn open(connection: &mut PgConnection, limit: usize) -> sqlx::R
     read.into_iter().map(erasure).collect()
 }
 
-/// Stores a later state, if the stored one is still `before`.
+/// Stores a later state, if the stored state is still `before`.
 pub(crate) async fn go_on(connection: &mut PgConnection, id: u64, before: &State, now: &State) -> sqlx::Result<bool> {
     let moved = sqlx::query(MOVE)
         .bind(rows::count(id))
@@ -243,7 +243,7 @@ pub(crate) async fn go_on(connection: &mut PgConnection, id: u64, before: &State
     Ok(moved.rows_affected() > 0)
 }
 
-/// What is stored of the user that no other read finds.
+/// A page of the traces of the user that no other read finds.
 pub(crate) async fn traces(
     connection: &mut PgConnection,
     user: UserNo,
@@ -263,7 +263,7 @@ pub(crate) async fn traces(
     }
 }
 
-/// The numbers of the row behind which a walk goes on, as columns that order as they do.
+/// The numbers of the row behind which a walk goes on, as columns with the same order.
 fn place(after: Option<&Mark>) -> sqlx::Result<[i64; 3]> {
     let Some(mark) = after else { return Ok([i64::MIN; 3]) };
     let numbers = mark.numbers().ok_or_else(|| corrupt(format_args!("an erasure stands at {:?}", mark.0)))?;
@@ -319,7 +319,7 @@ async fn members(connection: &mut PgConnection, user: UserNo, after: Option<&Mar
 }
 
 async fn notifications(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
-    // Numbers of what is addressed begin at 1.
+    // Numbers of addressed records begin at 1.
     let [first, ..] = if after.is_some() { place(after)? } else { [0; 3] };
     let lines = lines(connection, NOTIFICATIONS, user, [first, 0, 0]).await?;
     traces_of(lines, |line| Ok(Some(Trace::Notification(rows::item_of(line.1)))))
@@ -364,7 +364,7 @@ async fn shielded(connection: &mut PgConnection, user: UserNo, after: Option<&Ma
 const ITEMS_LOOKED_AT: i64 = 1000;
 
 async fn reactions(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
-    // The id that follows, since nothing is below the least one.
+    // The walk begins at the id behind the mark; without a mark, at the least id.
     let from = match after {
         Some(_) => place(after)?[0].saturating_add(1),
         None => i64::MIN,
@@ -413,7 +413,7 @@ async fn foreign_ids(connection: &mut PgConnection, user: UserNo, after: Option<
     Ok(traces)
 }
 
-/// Removes what stays of deleted items and comments of the user.
+/// Removes what is left of deleted items and comments of the user.
 pub(crate) async fn scrub(connection: &mut PgConnection, user: UserNo, remains: &Remains) -> sqlx::Result<()> {
     let items: Vec<i64> = remains.items.iter().copied().map(rows::item).collect();
     let comments: Vec<i64> = remains.comments.iter().copied().map(rows::item).collect();
@@ -423,7 +423,7 @@ pub(crate) async fn scrub(connection: &mut PgConnection, user: UserNo, remains: 
     scrub.execute(connection).await.map(drop)
 }
 
-/// How much there is that [`forget`] removes.
+/// How many rows [`forget`] would remove, by kind.
 pub(crate) async fn rest(connection: &mut PgConnection, user: UserNo) -> sqlx::Result<Removed> {
     let counted: Vec<i64> = sqlx::query_scalar(REST).bind(rows::user(user)).fetch_one(connection).await?;
     let counted = counted.into_iter().map(rows::count_of).collect::<sqlx::Result<Vec<_>>>()?;
@@ -433,8 +433,8 @@ pub(crate) async fn rest(connection: &mut PgConnection, user: UserNo) -> sqlx::R
     Ok(Removed { person, devices, notices, seen, addressed, listed, listing, keys, ..Removed::default() })
 }
 
-/// Removes what has no write of its own. Answers whether there may be more. After an error the connection is closed,
-/// which ends the transaction.
+/// Removes rows of the user for which there is no write. Answers whether there may be more. After an error the
+/// connection is closed, which ends the transaction.
 pub(crate) async fn forget(connection: &mut PgConnection, user: UserNo, limit: usize) -> sqlx::Result<bool> {
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     sqlx::query(LOCK).bind(rows::user(user)).execute(&mut *connection).await?;

@@ -1,4 +1,4 @@
-//! Reposts: how many living ones items have, and which.
+//! Reposts: how many living reposts an item has, and which.
 //!
 //! ```text
 //!   a write ──▶ makes or deletes reposts ──▶ counter of (original, shard of the repost), by one statement behind all
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! No row of the original is locked. Counters are locked in the order of their keys, and for no longer than the call
-//! takes to end, so who reposts a hot item waits for a commit at most, and only for those in the same shard.
+//! takes to end, so a call that reposts a hot item waits only for the commit of calls in the same shard.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use sqlx::PgConnection;
 
 use crate::rows;
 
-/// Into how many rows the counter of one item is divided. The migration that counted what was there before divides by
-/// it.
+/// Into how many rows the counter of one item is divided. The migration that counted earlier reposts divides by the
+/// same number.
 const SHARDS: u64 = 32;
 
-/// By how many reposts each counter has more: the original, and the shard.
+/// The number by which each counter grows, by the original and the shard of the counter.
 pub(crate) type Recounted = BTreeMap<(ItemId, i16), i64>;
 
 const COUNT: &str = "
@@ -31,7 +31,7 @@ ON CONFLICT (item, shard) DO UPDATE SET count = known.count + excluded.count";
 const LISTED: &str = "
 SELECT id FROM items WHERE repost_of = $1 AND id <= $2 AND body IS NOT NULL ORDER BY id DESC LIMIT $3";
 
-/// Notes that a repost counts, or does not count any more.
+/// Notes that a repost counts from now on, or (`counts` is false) that it counts no longer.
 pub(crate) fn note(recounted: &mut Recounted, original: ItemId, id: ItemId, counts: bool) {
     let shard = i16::try_from(id.0 % SHARDS).expect("a small number");
     *recounted.entry((original, shard)).or_default() += if counts { 1 } else { -1 };

@@ -23,7 +23,7 @@ use crate::codec::Short;
 use crate::request::Durability;
 use crate::view::{Read, Tx, View};
 
-/// The most comments of deleted items that one write removes. So few do not slow it down.
+/// The most comments of deleted items that one write removes. So few do not slow down the write.
 const SWEEP_MAX: usize = 256;
 
 /// What is known of all comments without a look into the store.
@@ -121,7 +121,7 @@ impl EmbeddedArchive {
         self.seen(view, CommentPlace { at: row.at, id }, row, Eyes::of(view, onlooker, item)?)
     }
 
-    /// The comment of a row, if it stands and is seen.
+    /// The comment of a row, if the comment stands and the viewer sees it.
     fn seen(&self, view: &View, place: CommentPlace, row: CommentRow, eyes: Eyes) -> Result<Option<Comment>> {
         if !row.stands() || !eyes.see(view, &row)? {
             return Ok(None);
@@ -136,7 +136,7 @@ impl EmbeddedArchive {
 #[derive(Clone, Copy)]
 struct Eyes {
     onlooker: Onlooker,
-    /// The author of the item, if it matters.
+    /// The author of the item; `None` if the author does not decide what the viewer sees.
     owner: Option<UserNo>,
 }
 
@@ -146,7 +146,7 @@ impl Eyes {
         Ok(Self { onlooker, owner })
     }
 
-    /// Whether a comment is seen that stands.
+    /// Whether the viewer sees a comment that stands.
     fn see(self, view: &View, row: &CommentRow) -> Result<bool> {
         let Viewer::User(user) = self.onlooker.viewer else { return Ok(true) };
         let held = |reader, author| Ok(view.get::<Edges>(&(reader, author))?.map(|edge| edge.held));
@@ -166,7 +166,8 @@ impl Eyes {
 /// The outcome of a change.
 type Outcome = std::result::Result<Commented, Uncommented>;
 
-/// Carries out one change: loads what it names, decides, and stores what has changed. Answers the rows, too.
+/// Carries out one change: loads the rows that the change names, decides, and stores the rows that have changed.
+/// Answers the rows, too.
 pub(super) fn apply(tx: &mut Tx<'_>, write: &CommentWrite, now: Millis) -> Result<(Outcome, CommentRows)> {
     let mut rows = CommentRows::default();
     let item = write.item();
@@ -184,7 +185,7 @@ pub(super) fn apply(tx: &mut Tx<'_>, write: &CommentWrite, now: Millis) -> Resul
     }
     for id in named {
         let Some(row) = comment(tx, id)? else { continue };
-        // A comment that begins or ceases to stand changes the count of the one that it answers.
+        // A comment that begins or ceases to stand changes the count of the comment that it answers.
         let mut answered = row.reply_to;
         while let Some(above) = answered {
             let Some(row) = comment(tx, above)? else { break };
@@ -242,7 +243,7 @@ fn new_id(tx: &Tx<'_>, now: Millis) -> Result<ItemId> {
     Err(StoreError::unavailable("no id of a comment is left in this millisecond"))
 }
 
-/// Takes the comments of an item from sight, because it is deleted. Their rows are removed by later writes.
+/// Hides the comments of an item, because the item is deleted. Later writes remove the rows of the comments.
 pub(super) fn end(tx: &mut Tx<'_>, item: ItemId) -> Result<()> {
     if tx.has::<Talks>(&item)? {
         tx.remove::<Talks>(&item);

@@ -1,5 +1,5 @@
-//! Erasures of users: their rows, the walks through what is stored of one user, and the removal of what has no write of
-//! its own. Each change is one operation of the only writer.
+//! Erasures of users: their rows, the walks through the stored rows of one user, and the removal of rows for which
+//! there is no write. Each change is one operation of the only writer.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
@@ -89,7 +89,7 @@ fn erasure(from: &impl Read, id: u64) -> Result<Option<Erasure>> {
 }
 
 fn begin(tx: &mut Tx<'_>, user: UserNo, now: Millis) -> Result<Erasure> {
-    // What was issued in the same millisecond is refused too.
+    // Tokens that were issued in the same millisecond are refused too.
     revocations::revoke(tx, user, now.saturating_add(1))?;
     if let Some(open) = tx.get::<OpenErasures>(&user)?
         && let Some(erasure) = erasure(tx, open)?
@@ -130,8 +130,8 @@ fn traces(view: &View, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<
     }
 }
 
-/// Walks through the rows of a table behind `after`. `mark` says where a row stands, and `trace` what it says of the
-/// user.
+/// Walks through the rows of a table behind `after`. `mark` gives the place of a row, and `trace` the trace of the user
+/// in the row, if there is one.
 fn walk<T: Table>(
     rows: impl Iterator<Item = Result<(T::Key, T::Row)>>,
     mark: impl Fn(&T::Key) -> Mark,
@@ -164,7 +164,7 @@ fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// A time as a number that orders as it does.
+/// A time as an unsigned number with the same order.
 fn ordered(at: Millis) -> u64 {
     at.cast_unsigned() ^ (1 << 63)
 }
@@ -247,7 +247,7 @@ fn reactions(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> 
             if *of != user {
                 return Ok(None);
             }
-            // An item that has ended has no tally, and its reactions are being removed.
+            // A deleted item has no tally, and its reactions are being removed.
             let Some(tables::TallyRow(tally)) = view.get::<Tallies>(item)? else { return Ok(None) };
             let kinds = given.into_iter().filter_map(|(slot, at)| Some((tally.get(usize::from(slot))?.0.parse(), at)));
             let named = |(kind, at): (std::result::Result<ReactionKind, String>, Millis)| {
@@ -311,13 +311,13 @@ fn scrub(tx: &mut Tx<'_>, user: UserNo, remains: &Remains) -> Result<()> {
     Ok(())
 }
 
-/// The keys of a table whose rows are of the user and a feed.
+/// The range of the user's keys in a table whose keys are a user and a feed.
 fn feeds_of(user: UserNo) -> std::ops::RangeInclusive<InboxKey> {
     let of = |feed| InboxKey { reader: user, feed: FeedId(feed) };
     of(0)..=of(u16::MAX)
 }
 
-/// The keys of a table whose rows are of the user and a text.
+/// The range of the user's keys in a table whose keys are a user and a text.
 fn texts_of(user: UserNo) -> std::ops::Range<(UserNo, CompactString)> {
     let first = |no| (UserNo(no), CompactString::default());
     first(user.0)..first(user.0.saturating_add(1))
@@ -367,7 +367,7 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
             continue;
         }
         tx.remove::<Recipients>(&(item, user));
-        // An item that reaches nobody any more is still an item.
+        // An item that reaches nobody any more still needs one row, so that it is found.
         if tx.scan::<Recipients>((Included((item, UserNo(0))), Included((item, NOBODY)))).next().transpose()?.is_none()
         {
             tx.put::<Recipients>(&(item, NOBODY), &row.author);

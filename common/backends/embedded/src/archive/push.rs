@@ -25,7 +25,7 @@ use crate::view::{Read, Tx, View};
 pub(super) struct Listeners(RwLock<Vec<u64>>);
 
 impl Listeners {
-    /// Reads them from the store.
+    /// Reads from the store which users have a device.
     pub(super) fn load(view: &View) -> Result<Self> {
         let listeners = Self::default();
         for row in view.scan::<PushReaders>(..) {
@@ -52,16 +52,16 @@ impl Listeners {
     }
 }
 
-/// A place in `PushDue` below which there is no row: scans begin here, so that they meet no removed rows. It is lowered
-/// in the transactions of the writer, and raised when one is committed. If one of them fails, the store is opened
-/// again, and then it is [reset](Self::reset).
+/// A bound in `PushDue` below which there is no row: scans begin at the bound, so that they meet no removed rows. The
+/// bound is lowered in the transactions of the writer, and raised when a transaction is committed. If a transaction
+/// fails, the store is opened again, and then the bound is [reset](Self::reset).
 #[derive(Debug)]
 pub(super) struct DueFrom(Mutex<Bound>);
 
 #[derive(Debug)]
 struct Bound {
     place: Place,
-    /// Where the bound will be once all transactions until now are committed, if one of them has passed rows.
+    /// The bound once all transactions until now are committed; `None` if no transaction has passed rows.
     passed: Option<Place>,
 }
 
@@ -86,14 +86,14 @@ impl DueFrom {
         self.0.lock().place
     }
 
-    /// The transaction leaves no row below this place.
+    /// Notes that the transaction leaves no row below this place.
     fn pass(&self, place: Place) {
         let mut from = self.0.lock();
         from.passed = Some(from.passed.map_or(place, |before| before.min(place)));
     }
 
-    /// To be called when a transaction that has passed rows is committed: then nobody sees them any more. Others that
-    /// have passed more since are left to the next time.
+    /// Raises the bound. To be called when a transaction that has passed rows is committed: then nobody sees these rows
+    /// any more. Rows that later transactions have passed are left to the next call.
     pub(super) fn raise(&self) {
         let mut from = self.0.lock();
         if let Some(passed) = from.passed.take() {
@@ -101,7 +101,7 @@ impl DueFrom {
         }
     }
 
-    /// There is a row at this place.
+    /// Notes that there is a row at this place.
     fn lower(&self, place: Place) {
         let mut from = self.0.lock();
         from.place = from.place.min(place);
@@ -109,7 +109,7 @@ impl DueFrom {
     }
 }
 
-/// Whether the user may have the device; then it is registered.
+/// Registers a device, unless the user has too many others. Answers whether the device is registered.
 pub(super) fn register(tx: &mut Tx<'_>, user: UserNo, device: &PushDevice) -> Result<bool> {
     let key = (user, CompactString::from(device.device.as_str()));
     let known = tx.get::<PushDevices>(&key)?;
@@ -137,7 +137,8 @@ pub(super) fn register(tx: &mut Tx<'_>, user: UserNo, device: &PushDevice) -> Re
     Ok(true)
 }
 
-/// Whether the device was taken away, and whether the user still has one.
+/// Removes a device; if `token` is given, only if the device has this token. Answers whether the device was removed,
+/// and whether the user still has a device.
 pub(super) fn unregister(
     tx: &mut Tx<'_>,
     user: UserNo,
@@ -165,7 +166,7 @@ fn rows_of(from: &impl Read, user: UserNo) -> impl Iterator<Item = Result<(Compa
     rows.map(|row| row.map(|((_, device), row)| (device, row)))
 }
 
-/// The devices of the user, by device.
+/// The devices of the user, in the order of device ids.
 pub(super) fn devices(view: &View, user: UserNo) -> Result<Vec<PushDevice>> {
     let device = |row: Result<(CompactString, PushDeviceRow)>| {
         let (device, PushDeviceRow { since, platform, feeds, token }) = row?;
@@ -177,7 +178,7 @@ pub(super) fn devices(view: &View, user: UserNo) -> Result<Vec<PushDevice>> {
     rows_of(view, user).map(device).collect()
 }
 
-/// Notes these posts, and up to where the reader was told of what is addressed to it.
+/// Notes these posts, and up to which number records addressed to a reader were noted.
 pub(super) fn note(
     tx: &mut Tx<'_>,
     from: &DueFrom,
@@ -235,7 +236,8 @@ fn put(tx: &mut Tx<'_>, from: &DueFrom, key: InboxKey, before: Option<NoticeRow>
 }
 
 /// Whether anything may be due at `now`: false only if nothing is. The view is made after the bound was read, so it
-/// shows all that was below the bound when that was raised. If the bound has moved meanwhile, only the writer knows.
+/// shows every row below the bound that was there when the bound was raised. If the bound has moved meanwhile, only the
+/// writer knows.
 pub(super) fn may_be_due(db: &Database, from: &DueFrom, now: Millis) -> Result<bool> {
     let place = from.place();
     let is_due = db.view()?.scan::<PushDue>(place..=(now, LAST)).next().transpose()?.is_some();
@@ -245,7 +247,7 @@ pub(super) fn may_be_due(db: &Database, from: &DueFrom, now: Millis) -> Result<b
 /// The greatest key, for the end of a range.
 const LAST: InboxKey = InboxKey { reader: UserNo(u32::MAX), feed: FeedId(u16::MAX) };
 
-/// Takes what is due. The bound is to be [raised](DueFrom::raise) once the transaction is committed.
+/// Takes the notices that are due. The bound is to be [raised](DueFrom::raise) once the transaction is committed.
 pub(super) fn take_due(
     tx: &mut Tx<'_>,
     from: &DueFrom,

@@ -8,7 +8,7 @@
 //! Invariants:
 //! - Once built, the rows of the build are exactly the marks of what lives. While it is being built, a write keeps the
 //!   rows of what it changes right, and the steps add the others, so it does not matter which of them comes first.
-//! - A store that was never told what to index pays nothing for it.
+//! - A store that was never told to index anything spends nothing on the index.
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -44,7 +44,7 @@ const NEWEST: SearchPlace = SearchPlace { at: Millis::MAX, id: u64::MAX };
 /// How many rows one look may read.
 const ROWS_MAX: usize = 10_000;
 
-/// How many rows are read in a row before a new scan is begun further on, which costs about as much.
+/// How many rows are read one after another before a new scan is begun further on. A new scan costs about as much.
 const NEAR: usize = 16;
 
 #[async_trait]
@@ -69,7 +69,7 @@ impl Search for EmbeddedArchive {
         self.db.write(Durability::Synced, begin).await
     }
 
-    /// A step survives a crash of the process, not of the machine: then it is taken again.
+    /// A step survives a crash of the process. After a crash of the machine, the step is taken again.
     async fn index(&self, fields: Option<&TextFields>) -> Result<bool> {
         let recipe = recipe(fields);
         let outstanding = |row: &SearchRow| row.recipe == recipe && row.stage != Stage::Built;
@@ -154,7 +154,7 @@ impl Indexing {
         Ok(())
     }
 
-    /// Lets an item go that is deleted.
+    /// Removes the rows of an item that is deleted.
     pub(super) fn end(
         &self,
         tx: &mut Tx<'_>,
@@ -203,7 +203,7 @@ impl Prepared {
         Ok(Self { build, marks })
     }
 
-    /// What was prepared for the write with this number, unless the index is another one by now.
+    /// The marks that were prepared for the write with this number, unless the index has another recipe by now.
     pub(super) fn take(&mut self, nth: usize, indexing: Option<&Indexing>) -> Option<BTreeSet<Mark>> {
         let same = indexing.is_some_and(|indexing| indexing.build == self.build);
         self.marks.get_mut(nth).and_then(Option::take).filter(|_| same)
@@ -224,7 +224,7 @@ fn marks_of_person(id: &UserId, row: &PersonRow) -> BTreeSet<Mark> {
     marks_of_user(id, row.name.as_ref().map(|name| name.0.as_str()))
 }
 
-/// Takes the next step of what is outstanding. Answers whether there is more.
+/// Takes the next step of building the index. Answers whether there are more steps.
 fn step(tx: &mut Tx<'_>) -> Result<bool> {
     let Some(mut row) = tx.get::<SearchState>(&())? else { return Ok(false) };
     match row.stage {
@@ -240,7 +240,8 @@ fn step(tx: &mut Tx<'_>) -> Result<bool> {
     Ok(row.stage != Stage::Built)
 }
 
-/// Removes rows of the first build that may have any. It goes on at a mark, so as not to walk over removed rows.
+/// Removes rows of the first earlier build that may have rows. A step begins at the mark where the last one ended, so
+/// that it does not walk over removed rows.
 fn sweep(tx: &mut Tx<'_>, row: &mut SearchRow) -> Result<()> {
     if row.swept == row.build {
         (row.stage, row.at) = if row.recipe.is_empty() { (Stage::Built, 0) } else { (Stage::Items, u64::MAX) };
@@ -317,7 +318,8 @@ fn find(view: &View, recipe: &str, look: &Look) -> Result<Hits> {
     let run = |mark: &Mark| Run { view, of: (row.build, look.subject, *mark), since: look.since, rows: None, at: None };
     let mut runs: Vec<Run<'_>> = look.marks.iter().map(run).collect();
     let (mut place, mut read) = (look.first(), 0);
-    // Every run is brought to the place. The one that stands furthest behind then says the next place, until all agree.
+    // Every run is brought to the place. The run that has come furthest then gives the next place, until all runs
+    // agree.
     loop {
         let mut agreed = true;
         for run in &mut runs {
@@ -352,7 +354,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Goes on to the first row that stands at `place` or behind it. Counts in `read` what that has read.
+    /// Goes on to the first row that stands at `place` or behind it. Adds to `read` how many rows this has read.
     fn seek(&mut self, place: SearchPlace, read: &mut usize) -> Result<Option<SearchPlace>> {
         let mut near = NEAR;
         loop {

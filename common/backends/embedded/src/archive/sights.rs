@@ -13,7 +13,7 @@ pub(super) fn see(tx: &mut Tx<'_>, key: InboxKey, seen: Seen) -> Result<bool> {
     Ok(true)
 }
 
-/// What is stored for this reader and feed.
+/// What the reader has seen of this feed; `None` if nothing is stored.
 pub(super) fn seen(view: &View, key: InboxKey) -> Result<Option<Seen>> {
     view.get::<Sights>(&key)
 }

@@ -35,7 +35,7 @@ const EVENTS: &str = "FEED";
 pub(crate) const EVENT_SUBJECTS: &str = "feed.event.";
 const CONSUMER: &str = "workers";
 
-/// Between two looks whether the replicas have dropped a message.
+/// The pause between two looks whether the replicas have dropped a message.
 const REPLICATION: Duration = Duration::from_millis(2);
 
 /// The stream of a lane.
@@ -46,7 +46,7 @@ fn stream(lane: Lane) -> &'static str {
     }
 }
 
-/// How the subjects of its jobs begin.
+/// How the subjects of the jobs of a lane begin.
 fn subjects(lane: Lane) -> &'static str {
     match lane {
         Lane::Posts => "feed.work.",
@@ -54,7 +54,7 @@ fn subjects(lane: Lane) -> &'static str {
     }
 }
 
-/// Where a worker asks for jobs of a lane.
+/// The subject on which a worker asks for jobs of a lane.
 pub(crate) fn next(lane: Lane) -> String {
     format!("CONSUMER.MSG.NEXT.{}.{CONSUMER}", stream(lane))
 }
@@ -79,7 +79,7 @@ impl Streams {
         self.bus.client()
     }
 
-    /// Creates what is missing and brings what differs to these settings, in five calls.
+    /// Creates streams and consumers that are missing, and sets them to these settings if they differ, in five calls.
     pub(crate) async fn set_up(&self) -> Result<()> {
         for config in [self.work(Lane::Posts), self.work(Lane::Edges), self.events()] {
             let name = config.name.clone();
@@ -136,7 +136,7 @@ impl Streams {
         }
     }
 
-    /// All of `jobs` in the queue: put there, or merged with an equal one.
+    /// Puts all of `jobs` into the queue; a job is merged with an equal job that is there.
     pub(crate) async fn put(&self, jobs: &[Job]) -> Result<()> {
         let message = |&job: &Job| {
             let payload = wire::encode(job).into();
@@ -145,8 +145,8 @@ impl Streams {
         self.store(jobs, message).await
     }
 
-    /// All of these in their streams, as the messages that `message` makes of them; what is merged counts as stored.
-    /// Sets up what is missing. If it fails, some may be stored.
+    /// Stores all of these in their streams, as the messages that `message` makes; a merged message counts as stored.
+    /// Sets up streams that are missing. After a failure some messages may be stored.
     pub(crate) async fn store<T>(&self, all: &[T], message: impl Fn(&T) -> (String, PublishMessage)) -> Result<()> {
         let all: Vec<&T> = all.iter().collect();
         let homeless = self.publish(&all, &message).await?;
@@ -160,7 +160,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Publishes all, then awaits the answers; those that no stream took.
+    /// Publishes all messages, then awaits the answers. Gives the messages that no stream took.
     async fn publish<'a, T>(
         &self,
         some: &[&'a T],
@@ -184,7 +184,7 @@ impl Streams {
         Ok(homeless)
     }
 
-    /// Whether the very message of a delivery is still in the stream, or another has come into its place.
+    /// Whether the message of a delivery is still in the stream.
     pub(crate) async fn holds(&self, place: &Place) -> Result<bool> {
         let found = async {
             let stream = self.bus.jetstream().get_stream_no_info(stream(place.lane)).await.map_err(failed)?;
@@ -244,7 +244,7 @@ impl Streams {
         within(CALL, gone).await
     }
 
-    /// Messages in the queue; none where there is no queue.
+    /// The number of messages in the queue; 0 if the streams are missing.
     pub(crate) async fn pending(&self) -> Result<u64> {
         let (posts, edges) = try_join(self.waiting(Lane::Posts), self.waiting(Lane::Edges)).await?;
         Ok(posts + edges)
@@ -262,13 +262,13 @@ impl Streams {
         within(CALL, counted).await
     }
 
-    /// Answers a delivery and waits until the server has heard it.
+    /// Answers a delivery and waits until the server has confirmed the answer.
     pub(crate) async fn settle(&self, reply: &str, answer: AckKind) -> Result<()> {
         let heard = async { self.client().request(reply.to_owned(), answer.into()).await.map_err(failed) };
         within(CALL, heard).await.map(drop)
     }
 
-    /// Says something of a delivery, without waiting for anybody.
+    /// Sends an answer to a delivery without waiting for a confirmation.
     pub(crate) async fn say(&self, reply: &str, answer: AckKind) {
         let said = async { self.client().publish(reply.to_owned(), answer.into()).await.map_err(failed) };
         if let Err(error) = within(CALL, said).await {
@@ -297,7 +297,7 @@ fn is_merged(error: &PublishError) -> bool {
     })
 }
 
-/// What the server answered instead of a result.
+/// The refusal with which the server answered, if the error is one.
 fn refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a jetstream::Error> {
     std::iter::successors(Some(error), |&e| e.source()).find_map(|e| e.downcast_ref())
 }

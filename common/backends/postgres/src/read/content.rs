@@ -9,9 +9,9 @@
 //! ```
 //!
 //! `from` is the author's head at the follow. `past` is `from`, or an earlier place if the follow was imported, or 0 if
-//! it shows the whole past. Of a long past a follow step brings only the newest (see `long.rs`). `low` is the oldest of
-//! the newest `backfill` adds that stood in the outbox at `past`. Nothing here reads an author's whole outbox: outbox
-//! order is read from `low` up, display order downwards until enough is found or the span ends.
+//! it shows the whole past. Of a long past a follow step brings only the newest adds (see `long.rs`). `low` is the
+//! oldest of the newest `backfill` adds that stood in the outbox at `past`. Nothing here reads an author's whole
+//! outbox: outbox order is read from `low` up, display order downwards until enough is found or the span ends.
 //!
 //! All functions here run several statements. They must be called over one snapshot.
 
@@ -147,7 +147,7 @@ async fn adds_of(
         for brought in adds_of_some(&mut *connection, lows, (key, pull), some, room).await? {
             let adds = brought.0.len();
             if adds >= room {
-                // The edge has too many adds, and perhaps the read has left some out.
+                // This edge alone has too many adds, and the read may have left some out.
                 if all.is_empty() {
                     all.push(brought);
                 }
@@ -161,7 +161,7 @@ async fn adds_of(
     Ok(all)
 }
 
-/// What a step brings of each of these edges; of what is not of a long past, the first `limit` adds.
+/// What a step brings of each of these edges; of the adds outside a long past, only the first `limit`.
 async fn adds_of_some(
     connection: &mut PgConnection,
     lows: &Lows,

@@ -1,16 +1,16 @@
-//! What no push brings: records that a reader pulls, and records addressed to the reader.
+//! Reads the news that no push brings: records that a reader pulls, and records addressed to the reader.
 //!
 //! ```text
 //!   authors beyond where the reader has pulled ─┐  the fewer of the two drive
 //!   the reader's edges in effect ───────────────┴─▶ their records beyond, by number, as many as are wanted
 //! ```
 //!
-//! It is one statement and so one snapshot: edges, records, and the counters that say how far they go. Numbers are
-//! given in the order of commits, so a snapshot that shows a number shows every record below it.
+//! One statement reads all, and so one snapshot: edges, records, and the counters that say how far the records go.
+//! Numbers are given in the order of commits, so a snapshot that shows a number shows every record below it.
 //!
 //! Readers who ask at the same moment share a statement, as they do when a popular author wakes them: a million wakes
-//! are not a million queries. Each reader gets what it would have got alone. A statement begins after each of its calls
-//! was made.
+//! are not a million queries. Each reader gets the same news as by a statement of its own. A statement begins after
+//! each of its calls was made.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::rows;
 /// How many statements are under way at once.
 const QUERIES: usize = 4;
 
-/// A statement takes no further call once it has this many.
+/// A statement takes no further call once it has this many calls.
 const READERS_MAX: usize = 128;
 
 /// How many calls may wait for a statement; further calls wait for a place.

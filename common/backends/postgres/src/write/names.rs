@@ -1,7 +1,7 @@
 //! Turns the names in the operations into numbers, before the transaction.
 //!
-//! Numbers are never taken back, so an operation that is refused must not give one. If an operation that may be refused
-//! names a new user, the call starts over once it is known to be accepted.
+//! Numbers are never taken back, so an operation that is refused must not give a number. If an operation that may be
+//! refused names a new user, the call starts over once it is known that the operation is accepted.
 
 use feedgate_common::UserId;
 use feedgate_common::accept::{Ask, Need};

@@ -1,4 +1,4 @@
-//! What is asked of many inboxes at once: a script for those of one bucket, all buckets at the same time.
+//! Calls about many inboxes at once: one script for the inboxes of each bucket, all buckets at the same time.
 
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::Stand;
@@ -11,7 +11,7 @@ use super::layout::{bucket_key, field, inbox_key, progress_of};
 /// How many inboxes or authors one script looks at, so that none holds the server long.
 const AT_ONCE: usize = 500;
 
-/// Where an inbox stands, and how many of its entries are there.
+/// Where an inbox stands, and how many entries its log holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     pub(super) at: Stand,
@@ -45,7 +45,8 @@ impl RedisInboxes {
         Ok(stands)
     }
 
-    /// How far these authors have come in one bucket. A reader may follow hundreds of thousands: some at a time.
+    /// How far the push of these authors has come in one bucket. A reader may follow hundreds of thousands of authors,
+    /// so each call asks for some of them.
     pub(super) async fn progress_in(&self, bucket: Bucket, authors: &[UserNo]) -> Result<Vec<Progress>> {
         let mut reached = Vec::with_capacity(authors.len());
         for part in authors.chunks(AT_ONCE) {
@@ -74,7 +75,7 @@ impl RedisInboxes {
         Ok(try_join_all(groups).await?.concat())
     }
 
-    /// Puts off when these expire. See `scripts/touch.lua`.
+    /// Puts off the time at which these inboxes expire. See `scripts/touch.lua`.
     pub(super) async fn expire_at(&self, keys: &[InboxKey], until: Millis) -> Result<()> {
         let until = [until.to_string()];
         let groups = by_bucket(keys, self.buckets(), |key| self.bucket_of(*key)).map(async |(bucket, group)| {
@@ -88,7 +89,7 @@ impl RedisInboxes {
     }
 }
 
-/// What belongs to the same bucket, with the places it came from.
+/// The items of each bucket, with their places in the list of all items.
 pub(super) fn by_bucket<T: Copy>(
     of: &[T],
     buckets: u16,

@@ -1,4 +1,4 @@
-//! The inboxes in Redis: a list each, and one script for one step.
+//! The inboxes in Redis: a list for each inbox, and one script for each step.
 //!
 //! ```text
 //!   step ─▶ script on one bucket ─▶ answer             layout      what stands in Redis
@@ -11,10 +11,10 @@
 //! ```
 //!
 //! Invariants: see [`Inboxes`]. Redis may lose anything: everything, the end of what was written, or any key by
-//! eviction. So every script compares the bucket's life with the server's replication id in the same breath as it
-//! reads or writes (see `scripts/bucket.lua`), and one that finds another does nothing.
-//! What nobody reads expires in Redis by itself: it is missing like anything else that is lost.
-//! Durable means what Redis is set to: what it loses costs a rebuild, never content.
+//! eviction. So every script compares the bucket's life with the server's replication id in the same breath as it reads
+//! or writes (see `scripts/bucket.lua`), and one that finds another does nothing. An inbox that nobody reads expires in
+//! Redis by itself, and then is missing as after a loss. How durable a step is depends on the settings of Redis: a loss
+//! costs a rebuild, never content.
 
 mod batch;
 mod census;
@@ -67,11 +67,12 @@ pub struct RedisInboxes {
 }
 
 impl RedisInboxes {
-    /// The inboxes behind `link`, in so many buckets. Every process that shares them must name the same number.
+    /// Opens the inboxes behind `link`, in this number of buckets. Every process that shares these inboxes must give
+    /// the same number.
     ///
     /// # Errors
-    /// `Corrupt` if they were made with another number of buckets, or by a later version of this; `Unavailable` if
-    /// Redis or the source of epochs is.
+    /// `Corrupt` if the inboxes were made with another number of buckets, or by a later version of Feedgate;
+    /// `Unavailable` if Redis or the source of epochs is away.
     pub async fn open(link: Link, epochs: Arc<dyn Epochs>, buckets: u16) -> Result<Self> {
         assert!(buckets > 0, "a store has at least one bucket");
         let renewals = (0..buckets).map(|_| Mutex::default()).collect();
@@ -85,7 +86,7 @@ impl RedisInboxes {
         key.reader.bucket(self.buckets())
     }
 
-    /// Takes steps by one script.
+    /// Takes several steps by one script.
     async fn advance_on_one_server(&self, steps: Vec<Advance>) -> Vec<Result<Advanced>> {
         match self.push_all(&steps).await {
             Ok(pushed) => {
@@ -315,7 +316,7 @@ impl Inboxes for RedisInboxes {
         self.expire_at(keys, until).await
     }
 
-    /// Redis drops them by itself.
+    /// Does nothing, since Redis drops expired inboxes by itself.
     async fn discard_expired(&self, _: Millis, _: usize) -> Result<usize> {
         Ok(0)
     }

@@ -4,8 +4,8 @@ use redis::Cmd;
 
 use super::verb::Verb;
 
-/// A script. Those of one program are few and never change: the server keeps them until it restarts or is told to
-/// flush.
+/// A script. A program has few scripts, and they never change: the server keeps scripts until it restarts or is told to
+/// flush them.
 #[derive(Debug)]
 pub(crate) struct Script {
     /// The kind of call under which calls of this script are counted.
@@ -15,8 +15,8 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// The script with this text, whose calls are counted as `verb`. If it begins with `#!lua`, a server that may not
-    /// write refuses it before it has begun, not half way.
+    /// The script with this text, whose calls are counted as `verb`. If the text begins with `#!lua`, a server that may
+    /// not write refuses the script before the script has begun, not half way.
     pub(crate) fn new(verb: Verb, code: impl Into<String>) -> Self {
         let code = code.into();
         let hash = redis::Script::new(&code).get_hash().to_owned();

@@ -1,13 +1,13 @@
-//! Which node has which slots of a cluster: what `CLUSTER SLOTS` answers, as a value. Pure.
+//! Which node of a cluster has which slots: the answer to `CLUSTER SLOTS`, as a value. Pure.
 
 use std::collections::BTreeSet;
 
 use redis::{ConnectionAddr, Value};
 
-/// Slots of a cluster.
+/// The number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// Where a node is.
+/// The address of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Address {
     pub(super) host: String,
@@ -25,8 +25,8 @@ impl Address {
         }
     }
 
-    /// `host:port` as a redirection names it. A node that does not know its own host leaves it empty: it is the one
-    /// that was asked.
+    /// `host:port` as a redirection names it. A node that does not know its own host leaves the host empty: then the
+    /// host is that of the node that was asked.
     pub(super) fn named(text: &str, asked: &Self) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         Self::told(host, port.parse().ok()?, asked)
@@ -47,7 +47,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// The answer of the node at `asked`; `None` if it is no view, or an empty one.
+    /// Reads the answer of the node at `asked`; `None` if the answer is no view, or an empty view.
     pub(super) fn read(answer: &Value, asked: &Address) -> Option<Self> {
         let mut slots = Self::default();
         for range in items(answer)? {
@@ -77,7 +77,7 @@ impl Slots {
         self.masters().into_iter().chain(&self.replicas).collect()
     }
 
-    /// Whether both see the same masters.
+    /// Whether both views have the same masters.
     fn agrees_with(&self, other: &Self) -> bool {
         self.ranges == other.ranges
     }
@@ -89,7 +89,7 @@ pub(super) fn most_common(views: &[Slots]) -> Option<(&Slots, usize)> {
     views.iter().map(|view| (view, voters(view))).max_by_key(|(_, voters)| *voters)
 }
 
-/// The slot of a key: that of its hash tag, if it has one.
+/// The slot of a key, or of the hash tag of the key if it has one.
 pub(super) fn slot_of(key: &[u8]) -> u16 {
     let open = key.iter().position(|&byte| byte == b'{').map(|at| at + 1);
     let tag = open.and_then(|from| {

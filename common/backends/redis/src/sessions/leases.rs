@@ -1,4 +1,4 @@
-//! Which nodes live: a key with a time to live for each, in whatever slot it falls.
+//! Which nodes live: each node has a key with a time to live, in any slot.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Leases {
         Self { link, lasts, seen: Mutex::default() }
     }
 
-    /// Begins or prolongs a lease; whether it stood.
+    /// Begins or prolongs the lease of a node. Answers whether the lease was still there.
     pub(super) async fn renew(&self, script: &Script, node: &str) -> Result<bool> {
         reply(self.link.script(script, &[key(node)], &words![self.lasts.as_millis()]).await?)
     }

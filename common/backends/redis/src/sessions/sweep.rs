@@ -1,7 +1,7 @@
-//! Removes what nodes that died have left: a stretch of one bucket with each renewal of a lease.
+//! Removes the sessions that dead nodes have left: a part of one bucket with each renewal of a lease.
 //!
-//! Nearly all of it is replaced by the devices' next claims; this is for those who never return. Only nodes that
-//! this handle has seen dead for long are swept: one that was merely cut off comes back to its sessions.
+//! The next claim of a device replaces such a session; the sweep is for devices that never return. Only nodes that this
+//! handle has seen dead for long are swept: a node that was merely cut off comes back to its sessions.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::RedisSessions;
 use super::scripts::{bucket_key, nodes, reply, words};
 
-/// Users looked at with one renewal, about.
+/// About how many users one renewal looks at.
 const STRETCH: usize = 256;
 
 /// How long a node that is not met any more is remembered beyond the time after which it is swept.
@@ -26,12 +26,12 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 pub(super) struct Round {
     bucket: u16,
     cursor: u64,
-    /// Dead nodes met, and since when they are known to be dead.
+    /// The dead nodes that the sweep has met, and since when each is known to be dead.
     dead: HashMap<String, Instant>,
 }
 
 impl Round {
-    /// Takes in who of the nodes met is alive; who has been dead for `long` by now.
+    /// Notes which of the nodes `met` are alive. Gives the nodes that have been dead for `long` by now.
     fn long_dead<'a>(&mut self, met: BTreeSet<&'a str>, living: &HashSet<&str>, long: Duration) -> Vec<&'a str> {
         let now = Instant::now();
         self.dead.retain(|node, since| !living.contains(&**node) && now.duration_since(*since) < long + REMEMBERED);

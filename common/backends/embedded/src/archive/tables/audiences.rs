@@ -12,7 +12,7 @@ table! {
 }
 
 table! {
-    /// On which lists of whom a user is: the member, the owner, the list.
+    /// The lists on which a user is: the member, the owner of the list, the list.
     Listing: b'U', Archive, (UserNo, UserNo, CompactString) => ()
 }
 
@@ -22,7 +22,8 @@ table! {
 }
 
 table! {
-    /// The audience of each item that is narrowed. It stays when the item is deleted, for the record of that.
+    /// The audience of each item that is narrowed. The audience stays when the item is deleted, since the record of the
+    /// delete goes to the same readers.
     Audiences: b'&', Archive, ItemId => AudienceRow
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct ListPlace {
     pub(crate) member: UserNo,
 }
 
-/// The length stands before the text, so lists are ordered by length first.
+/// The length of the list's name stands before the name, so lists are ordered by length first.
 impl Code for ListPlace {
     fn put(&self, out: &mut Vec<u8>) {
         let length = u8::try_from(self.list.len()).expect("the name of a list is short");

@@ -17,12 +17,12 @@ table! {
 }
 
 table! {
-    /// Where the comment with an id stands: its item, and its time.
+    /// The place of the comment with an id: the item, and the time of the comment.
     CommentIds: b'N', Archive, ItemId => (ItemId, Millis)
 }
 
 table! {
-    /// Which comment on an item the key of an author has made.
+    /// The comment on an item that was made with this key of this author.
     CommentKeys: b'O', Archive, (ItemId, UserNo, CompactString) => ItemId
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct CommentRow {
     pub(crate) version: u32,
     pub(crate) fingerprint: [u8; 16],
     pub(crate) key: Option<Short>,
-    /// The users whom it mentions, as one [text](feedgate_common::mentions::text_of).
+    /// The users whom the comment mentions, as one [text](feedgate_common::mentions::text_of).
     pub(crate) mentions: Option<CompactString>,
     /// JSON, as it came; `None` if the comment was deleted.
     pub(crate) body: Option<CompactString>,

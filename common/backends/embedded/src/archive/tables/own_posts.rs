@@ -5,7 +5,7 @@ use feedgate_common::{DisplayKey, UserNo};
 use super::{fields, table};
 
 table! {
-    /// Whether authors have an edge to themselves. Without a row they have none.
+    /// Whether authors have an edge to themselves. Without a row no author has one.
     OwnPosts: b'$', Archive, () => OwnPostsRow
 }
 
@@ -14,11 +14,11 @@ table! {
     Sent: b'!', Archive, (UserNo, DisplayKey) => ()
 }
 
-/// What the store was told, and how far that is carried out.
+/// The setting that the store was told, and for which authors the setting is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OwnPostsRow {
     pub(crate) on: bool,
-    /// The last author to whom it is carried out; `None` if it is for all.
+    /// The last author for whom the setting is carried out; `None` if it is carried out for all.
     pub(crate) at: Option<UserNo>,
 }
 
