@@ -24,7 +24,7 @@ pub const MEMBERS_MAX: usize = 5000;
 /// The most lists of a user.
 pub const LISTS_MAX: usize = 100;
 
-/// By what an author narrows an item to some of the followers.
+/// The conditions by which an author narrows an item to some of the followers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Narrowing {
     /// Only members of one of these lists of the author; if there is none, all followers.
@@ -38,10 +38,10 @@ pub struct Narrowing {
 /// The audience of an item that is for some of the followers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Narrowed {
-    /// By what it was narrowed. An imported item has only the readers.
+    /// The conditions by which the item was narrowed. An imported item has only the readers.
     pub by: Narrowing,
-    /// The readers, as [`resolved`](crate::feed::resolve_audience) when the write came, or why the item is refused. A
-    /// repeated request gets its first answer all the same.
+    /// The readers, as [`resolved`](crate::feed::resolve_audience) when the write came, or why the item is refused.
+    /// Even so, a repeated request gets its first answer.
     pub readers: Result<Vec<UserId>, Box<Refused>>,
 }
 
@@ -87,9 +87,9 @@ pub struct ListChange {
     pub list: ListName,
     /// The user who is put on the list or taken from it.
     pub member: UserNo,
-    /// Whether the member is on the list then.
+    /// Whether the member is on the list after the change.
     pub on: bool,
-    /// Since when the member is on it, in Unix ms.
+    /// Since when the member is on the list, in Unix ms.
     pub at: Millis,
 }
 
@@ -113,16 +113,16 @@ pub fn has_room(members: u64, lists: usize) -> Result<(), ListRefused> {
     }
 }
 
-/// That a user is on a list.
+/// A member of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The user whose list it is.
     pub owner: UserNo,
     /// The list that has the user.
     pub list: ListName,
-    /// The user who is on it.
+    /// The user who is on the list.
     pub member: UserNo,
-    /// Since when, in Unix ms.
+    /// Since when the user is on the list, in Unix ms.
     pub since: Millis,
 }
 

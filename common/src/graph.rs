@@ -8,8 +8,9 @@
 //!   user blocks other     shields on both
 //! ```
 //!
-//! Fan-out sees only whether an edge is in effect ("on"). When a shield goes up it sees an unfollow; when it goes down,
-//! a follow from now on, with the newest items from before. Lists of follows show the follows, whatever shields are up.
+//! Fan-out sees only whether an edge is in effect ("on"). When a shield goes up, fan-out sees an unfollow; when the
+//! shield goes down, a follow from now on, with the newest items from before. Lists of follows show the follows,
+//! whatever shields are up.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +18,14 @@ use crate::archive::Edge;
 use crate::change::from_u8;
 use crate::{Generation, Millis, OutboxSeq};
 
-/// What a user may put up between itself and another user.
+/// The kinds of shields that a user may put up between itself and another user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Shield {
-    /// The user does not see the other's items.
+    /// The user does not see the items of the other user.
     Mute = 1,
-    /// The other does not see the user's items.
+    /// The other user does not see the items of the user.
     Hide = 2,
     /// Neither sees the items of the other.
     Block = 3,

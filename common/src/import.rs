@@ -1,9 +1,10 @@
 //! Imported lines: history from another store, or from the system that was used before.
 //!
 //! Imported lines are the past. Their times are kept and no device is woken for them. What exists already stays as it
-//! is, so running a file twice changes nothing. (There is one exception: a shield that was taken down between the two
-//! runs goes up again, since nothing remembers that it was up.) A reader who is online finds imported items with the
-//! next change; pages show them within seconds.
+//! is, so running a file twice changes nothing. (There are exceptions, since nothing remembers some changes between the
+//! two runs: a shield that was taken down goes up again, an author who was made public becomes private again, an author
+//! whose class was set back to `auto` gets the class again, and a request that was refused is there again.) A reader
+//! who is online finds imported items with the next change; pages show them within seconds.
 //!
 //! An outbox is imported in its own order, and an edge names the place in it at which its reader began to follow. So a
 //! store that imports what another one exported has the same feeds in the end.
@@ -25,11 +26,11 @@ pub enum Import {
         publish: Publish,
         /// The version of the item.
         version: u32,
-        /// Whether it is deleted. Only its place in the outbox counts then: it was one of the newest items when
-        /// somebody followed.
+        /// Whether it is deleted. Then only the item's place in the outbox counts: the item was one of the newest items
+        /// when somebody followed.
         deleted: bool,
     },
-    /// The delete of an item. It stands in the outbox after all that was imported before it.
+    /// The delete of an item. The delete stands in the outbox after all records that were imported before it.
     Delete {
         /// The item that was deleted.
         item: ItemId,
@@ -42,11 +43,11 @@ pub enum Import {
         author: UserId,
         /// When the follow began, in Unix ms; for the lists.
         since: Millis,
-        /// The place in the author's outbox at which it began.
+        /// The place in the author's outbox at which the follow began.
         from: Place,
     },
-    /// That a reader does not follow. It has an effect only if everyone follows the author, and then excludes this
-    /// reader.
+    /// Says that a reader does not follow. This line has an effect only if everyone follows the author: then this
+    /// reader is excluded.
     Unfollow {
         /// The user who does not follow.
         reader: UserId,
@@ -61,7 +62,7 @@ pub enum Import {
         other: UserId,
         /// The kind of shield.
         shield: Shield,
-        /// Since when it is up, in Unix ms; for the lists.
+        /// Since when the shield is up, in Unix ms; for the lists.
         since: Millis,
     },
     /// Makes an author private, also one who was made public since.
@@ -70,7 +71,7 @@ pub enum Import {
         author: UserId,
     },
     /// A request to follow that has no answer yet. A reader who follows or has followed this author, or who is in a
-    /// block with it, is left as it is.
+    /// block with the author, is left as it is.
     Request {
         /// The user who asks.
         reader: UserId,
@@ -79,8 +80,8 @@ pub enum Import {
         /// When the reader asked, in Unix ms; for the list.
         since: Millis,
     },
-    /// A deed of which a line of notifications tells. The item of the line must live, and comes before it. If the deed
-    /// is a member of a line already, it stays as it is.
+    /// A deed of which a line of notifications tells. The item of the line must live, and comes before it. A deed that
+    /// is a member of a line already stays as it is.
     Member(Box<PastMember>),
     /// The class of an author. A class that was given before stays. With the class `Everyone`, everyone follows from
     /// this place in the import on.
@@ -97,7 +98,7 @@ pub enum Import {
 pub struct PastMember {
     /// The id of the line.
     pub line: ItemId,
-    /// The item that tells of the line.
+    /// The item by which the reader is told of the line.
     pub item: ItemId,
     /// The user who is told.
     pub reader: UserId,
@@ -105,7 +106,7 @@ pub struct PastMember {
     pub group: CompactString,
     /// The kind of the items of the line.
     pub kind: CompactString,
-    /// The user who did it.
+    /// The user whose deed it is.
     pub actor: UserId,
     /// The place of the deed in the line, if no member has this place or a later one; else it comes behind the last.
     pub seq: u64,
@@ -115,8 +116,9 @@ pub struct PastMember {
     pub told: Body,
 }
 
-/// The id under which an export tells of an add that `item` had before it moved to another rank with the record `by`.
-/// It is told of as a deleted item: it counts among the newest items for a reader who followed while it stood there.
+/// The id under which an export names an add that `item` had before the item moved to another rank with the record
+/// `by`. The export names the add as a deleted item, which counts among the newest items for a reader who followed
+/// while the add stood in the outbox.
 pub fn id_before_move(item: ItemId, by: OutboxSeq) -> ItemId {
     use sha2::{Digest, Sha256};
     let hash = Sha256::digest(format!("feedgate:moved:{item}:{by}"));

@@ -35,8 +35,8 @@ pub enum Job {
         /// The author whose outbox it is.
         author: UserNo,
     },
-    /// This edge has changed: bring the reader's inboxes to its current generation and state. A queue holds it as
-    /// [`Job::Edges`] of the reader. Outsiders are told of it as it is.
+    /// This edge has changed: bring the reader's inboxes to the current generation and state of the edge. A queue holds
+    /// this job as [`Job::Edges`] of the reader.
     Edge {
         /// The reader whose inboxes are behind.
         reader: UserNo,
@@ -55,7 +55,7 @@ pub enum Job {
     },
 }
 
-/// A queue of its own: what waits in one lane delays nothing in the other.
+/// A lane is a queue of its own: jobs that wait in one lane delay no job in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// Work of items that were published.
@@ -129,7 +129,7 @@ pub trait Jobs: Send + Sync + 'static {
     async fn take(&self, lane: Lane) -> Result<Delivery>;
 
     /// The work is done, or somebody else does it. When this answers `Ok`, an equal job put from then on is a job of
-    /// its own. An id that is not in flight is nothing.
+    /// its own. An id that is not in flight is ignored.
     async fn ack(&self, id: u64) -> Result<()>;
 
     /// Gives a job back whose work was not done: the next call of [`take`](Self::take) gets it.
@@ -142,8 +142,8 @@ pub trait Jobs: Send + Sync + 'static {
         stream::pending().boxed()
     }
 
-    /// Jobs that wait or are in flight, for the stats page. What the queue had no room for is not counted; it is among
-    /// the outstanding events of the Archive.
+    /// Jobs that wait or are in flight, for the stats page. Jobs for which the queue had no room are not counted; they
+    /// are among the outstanding events of the Archive.
     async fn pending(&self) -> Result<u64>;
 
     /// Answers as soon as it can: whether the queue is there.

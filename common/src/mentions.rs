@@ -1,4 +1,4 @@
-//! Mentions: the users whom an item or a comment names. The backend says who they are; Feedgate reads no text.
+//! Mentions: the users whom an item or a comment names. The backend names these users; Feedgate reads no text.
 //!
 //! ```text
 //!   publish, comment, edit ──▶ the list is stored with the item or the comment, and shown with it
@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - A list names each user once, in the order in which they were given.
-//! - Stores keep a list as one text of names. A list is as it was written, whatever becomes of the users.
+//! - Stores keep a list as one text of names. A list stays as it was written, whatever becomes of the users.
 
 use compact_str::CompactString;
 
@@ -16,7 +16,7 @@ use crate::UserId;
 /// The most users whom one item or comment mentions.
 pub const MENTIONS_MAX: usize = 50;
 
-/// What stands between two names in the text of a list. No name has it.
+/// The character between two names in the text of a list. No name has this character.
 const BETWEEN: char = ' ';
 
 /// Gives these users, each once.

@@ -1,6 +1,6 @@
 //! What becomes of the row of a notice, as pure functions: when a post is noted, when a call is over, and when an
-//! operator tries a dead notice again. An Archive loads rows and stores what these functions say. The one on PostgreSQL
-//! does so for [`NoticeRow::settled`]; it says the two others in SQL, each in one statement.
+//! operator tries a dead notice again. An Archive loads rows and stores what these functions say. The Archive on
+//! PostgreSQL does so for [`NoticeRow::settled`]; it has the two other functions in SQL, each as one statement.
 //!
 //! ```text
 //!   no row ──noted──▶ due ──settled: Sent──▶ sent, rests until `due` ──noted──▶ due
@@ -19,7 +19,7 @@ pub struct NoticeRow {
     pub item: ItemId,
     /// How many items were noted since the reader was told, at most [`UNREAD_MAX`]; 0 if none was.
     pub count: u32,
-    /// Changes with each note; no other notice ever has it.
+    /// A number that changes with each note, and that no other notice ever has.
     pub number: u64,
     /// How many calls in a row had no success.
     pub tries: u32,
@@ -31,7 +31,7 @@ pub struct NoticeRow {
 
 impl NoticeRow {
     /// The row after a note; `None` if the row stays as it is, because its item was noted already. `number` is a new
-    /// one, and `due` is when a notice that nobody waits for is due.
+    /// number, and `due` is the time at which a new notice is due.
     pub fn noted(known: Option<Self>, note: &Note, due: Millis, number: u64) -> Option<Self> {
         let count = note.count.min(UNREAD_MAX);
         let Some(known) = known else {

@@ -6,8 +6,8 @@
 //!   a log built since   1 2 3 4 5 6 7 8 9          unread: what was published after `until`
 //! ```
 //!
-//! A position means something in its own epoch only. So a [`Seen`] also says when the newest item was published that
-//! was seen. By that time the adds of a log are judged that was built anew since, and those that were cut from a log.
+//! A position has a meaning only in its own epoch. So a [`Seen`] also holds the time at which the newest seen item was
+//! published. This time decides for the adds of a log that was built anew since, and for adds that were cut from a log.
 //!
 //! Invariants:
 //! - What is seen only moves forward: [`Seen::or_later`] never gives less than it was given, and [`Seen::advanced`]
@@ -24,15 +24,15 @@ pub const UNREAD_MAX: usize = 999;
 pub struct Seen {
     /// All changes of the log up to here are seen.
     pub position: Position,
-    /// When the newest item was published that is seen, in Unix ms; `Millis::MIN` if none is. In another log than that
-    /// of `position`, what was published up to then is seen.
+    /// When the newest seen item was published, in Unix ms; `Millis::MIN` if no item was seen. In another log than that
+    /// of `position`, items that were published up to this time count as seen.
     pub until: Millis,
     /// What was seen in logs of earlier epochs.
     pub earlier: Earlier,
 }
 
-/// What was seen in logs of earlier epochs: of the adds that stood in this log when the reader first saw it, those that
-/// were published up to then.
+/// What was seen in logs of earlier epochs. Of the adds that stood in this log when the reader first saw the log, those
+/// that were published up to `until` count as seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Earlier {
     /// The [`Seen::until`] of the earlier epoch.
@@ -86,8 +86,8 @@ impl Seen {
         self.position.offset < base || self.position.offset < self.earlier.upto
     }
 
-    /// This, with all seen up to `offset` of the same log. `newest`: when the newest of the adds was published that are
-    /// seen now and were not before.
+    /// This sight, with all changes up to `offset` of the same log seen. `newest` is when the newest of the adds was
+    /// published that are seen only now.
     pub fn advanced(self, offset: u64, newest: Option<Millis>) -> Self {
         if offset <= self.position.offset {
             return self;
@@ -96,8 +96,8 @@ impl Seen {
         Self { position, until: newest.map_or(self.until, |newest| newest.max(self.until)), ..self }
     }
 
-    /// What is to be stored when this comes and `stored` is there; `None` if `stored` stays. Every home stores by this
-    /// rule, in one atomic step.
+    /// The sight to store when this sight comes and `stored` is stored; `None` if `stored` stays. Every home stores by
+    /// this rule, in one atomic step.
     pub fn or_later(self, stored: Option<Self>) -> Option<Self> {
         let Some(stored) = stored else { return Some(self) };
         if self.position <= stored.position {

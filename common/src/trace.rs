@@ -5,16 +5,17 @@
 //!   └── gateway ───┘    └ worker ──┘    └ gateways ─┘
 //! ```
 //!
-//! A job and a wake say what is behind and not by whose doing, and both are merged. So a trace follows the change
-//! itself, by its item and what becomes of it: the gateway that accepts a change [notes](accepted) under which span
-//! that was, and tells the other processes. A worker that brings the change to inboxes, and a gateway that pushes it,
-//! look it up. What a step has done travels with the growth that it rings for, so that a push stands under its very
-//! step.
+//! A job and a wake say what is behind, but not which write caused that, and both are merged. So a trace follows the
+//! change itself, by its item and what becomes of it: the gateway that accepts a change [notes](accepted) under which
+//! span that was, and tells the other processes. A worker that brings the change to inboxes, and a gateway that pushes
+//! the change, look up that span. What a step has done travels with the growth that it rings for, so that a push stands
+//! under its very step.
 //!
 //! Invariants:
 //! - While [`begin`] was not called, or without the feature `traces`, every function here does nothing: [`is_on`] is
 //!   one look at a static value, or the constant `false`.
-//! - Nothing here waits but for a message to be handed to a client, and nothing fails. A note that is lost costs spans.
+//! - Nothing here fails, and nothing waits, except until a message is handed to a client. If a note is lost, spans are
+//!   missing.
 //! - Notes are bounded: [`NOTES_MAX`] changes for [`AGE`] each, and [`READERS_MAX`] readers over all of them.
 //! - A span holds no user, no device and no address.
 
@@ -40,8 +41,8 @@ pub const AGE: Duration = Duration::from_secs(300);
 /// The most readers of which a process notes by which step they were reached.
 pub const READERS_MAX: usize = 100_000;
 
-/// The most steps of one change that have a span in one process, and the most pushes. A trace of a star's post stays
-/// one that can be shown.
+/// The most steps of one change that have a span in one process, and the most pushes. So a trace of a post with very
+/// many readers can still be shown.
 pub const SPANS_MAX: usize = 32;
 
 /// A time in nanoseconds since 1970.
@@ -80,8 +81,8 @@ impl fmt::Display for At {
     }
 }
 
-/// The trace of a request that names none: its id if that is 32 hexadecimal digits, as a fresh one is, else a hash of
-/// it. So the trace is found by the id of the request, and the other way round.
+/// The trace of a request that names no trace: the id of the request if that is 32 hexadecimal digits, as a new id is,
+/// else a hash of the id. So the trace is found by the id of the request, and the other way round.
 pub fn trace_of(request_id: &str) -> u128 {
     let is_hex = request_id.len() == 32 && request_id.bytes().all(|b| b.is_ascii_hexdigit());
     let plain = is_hex.then(|| u128::from_str_radix(request_id, 16).ok()).flatten();
@@ -94,9 +95,9 @@ pub fn trace_of(request_id: &str) -> u128 {
 pub struct Traced {
     /// The item that has changed.
     pub item: ItemId,
-    /// What has become of it.
+    /// How the item has changed.
     pub op: Op,
-    /// The span under which it stands.
+    /// The span under which the change stands.
     pub at: At,
 }
 
@@ -133,7 +134,7 @@ pub enum Stage {
     Job,
     /// One step of the job has brought the change to inboxes.
     Step,
-    /// A gateway that was told of it has read the change for a device and written it as a frame.
+    /// A gateway that was told of the change has read it for a device and written it as a frame.
     Push,
     /// The frame waited for the device's connection to take it.
     Frame,
@@ -151,7 +152,7 @@ pub enum Value {
 /// A span that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// What it is about.
+    /// What the span is about.
     pub stage: Stage,
     /// The name of this span.
     pub at: At,
@@ -163,9 +164,9 @@ pub struct Span {
     pub began: Nanos,
     /// When the span ended.
     pub ended: Nanos,
-    /// What it tells, each value under its name.
+    /// The attributes of the span, each value under its name.
     pub attributes: Vec<(&'static str, Value)>,
-    /// Why it has failed, if it has.
+    /// Why the work of the span has failed; `None` if it has not.
     pub failed: Option<&'static str>,
 }
 
@@ -186,7 +187,8 @@ pub trait Sink: Send + Sync + 'static {
 
 /// Tells the other processes of changes that were noted.
 pub trait Teller: Send + Sync + 'static {
-    /// Tells of these. What is told before work is put reaches a worker before the work does, as far as the way allows.
+    /// Tells other processes of these changes. If this is called before a job is put, it should reach a worker before
+    /// the job does.
     fn tell<'a>(&'a self, traced: &'a [Traced]) -> BoxFuture<'a, ()>;
 }
 
@@ -214,7 +216,7 @@ pub fn begin(sink: impl Sink) -> bool {
     TRACER.set(Tracer { sink: Box::new(sink), teller: OnceLock::new(), notes: Mutex::default() }).is_ok()
 }
 
-/// From now on other processes are told of what is noted. The first caller's way is the one that stays.
+/// From now on other processes are told of what is noted. Only the first call counts.
 pub fn tell_by(teller: Arc<dyn Teller>) {
     if let Some(tracer) = tracer() {
         let _ = tracer.teller.set(teller);
@@ -434,7 +436,7 @@ impl Pushing {
         Some(Self(Box::new(Pushed { tracer, pushes, encoded, failed: Some("the connection has ended before") })))
     }
 
-    /// Adds what is pushed right behind it.
+    /// Adds the changes that are pushed right behind these.
     pub fn merge(&mut self, mut other: Self) {
         self.0.pushes.append(&mut other.0.pushes);
     }

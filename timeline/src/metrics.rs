@@ -15,7 +15,7 @@ pub(crate) enum Ended {
     Done,
     /// The job has failed, and is held to be tried again.
     Failed,
-    /// A shutdown could not wait for it.
+    /// A shutdown could not wait for the end of the turn.
     CutShort,
 }
 
@@ -40,7 +40,7 @@ impl Labels for Turned {
     }
 }
 
-/// The numbers of a worker. Its clones are the same numbers.
+/// The numbers of a worker. All clones share the same numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     turns: Series<Turned, Counter>,

@@ -11,7 +11,7 @@ use crate::{Millis, UserId, UserNo};
 pub struct Follow {
     /// The user on the other side.
     pub user: UserId,
-    /// When the edge was set on or was asked for, or the shield went up, in Unix ms.
+    /// When the follow began or was asked for, or the shield went up, in Unix ms.
     pub since: Millis,
     /// Where the list goes on behind this line.
     pub cursor: ListCursor,
@@ -22,7 +22,7 @@ pub struct Follow {
 pub struct ListCursor {
     /// The number by which the list is sorted.
     pub listed: u64,
-    /// What sorts lines of one number, in a home in which lines may share one; zero elsewhere.
+    /// Sorts lines that share a number, in a home in which lines may share a number; 0 in other homes.
     pub tie: u32,
 }
 

@@ -28,9 +28,10 @@ pub struct Publish {
     pub id: Option<ItemId>,
     /// The backend's own key, unique among living items. The delete of an item frees it for a new one.
     pub foreign_id: Option<CompactString>,
-    /// The item that it reposts. It must live when the repost is accepted; an imported one may be gone.
+    /// The item that this item reposts. That item must live when the repost is accepted; of an imported repost it may
+    /// be gone.
     pub repost_of: Option<ItemId>,
-    /// The users whom it [mentions](crate::mentions), each once.
+    /// The users whom the item [mentions](crate::mentions), each once.
     pub mentions: Vec<UserId>,
     /// The display time, in Unix ms; `None` means the time of acceptance.
     pub published_at: Option<Millis>,
@@ -38,9 +39,9 @@ pub struct Publish {
     pub rank: Option<i64>,
     /// Makes a retry safe for 24 h: a request with this key by this author gets the first answer again.
     pub idempotency_key: Option<CompactString>,
-    /// The readers for whom it is.
+    /// The readers for whom the item is.
     pub audience: Audience,
-    /// The feed of each reader to which it and its changes go.
+    /// The feed in which every reader gets the item and its changes.
     pub feed: FeedId,
 }
 
@@ -61,7 +62,8 @@ pub enum Audience {
 pub const FOREIGN_ID_MAX_BYTES: usize = 128;
 
 /// Whether an item may have this foreign id: 1 to [`FOREIGN_ID_MAX_BYTES`] bytes without a control character. No store
-/// is asked for any other, since PostgreSQL has no text with a NUL and an embedded table no key of 64 KiB.
+/// is asked for another foreign id, since a text of PostgreSQL holds no NUL, and a key of an embedded table has less
+/// than 64 KiB.
 pub fn may_be_foreign_id(text: &str) -> bool {
     (1..=FOREIGN_ID_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
@@ -105,7 +107,7 @@ impl Publish {
                 text.push_str(user.as_str());
             }
         }
-        // No name of a user is empty, so nothing else begins like one of these.
+        // No name of a user is empty, so no other part of the text begins like these parts.
         if let Audience::Narrowed(Narrowed { by: Narrowing { lists, except_lists, mutual }, .. }) = &self.audience {
             text.push_str(&format!("\0\0\0{mutual}"));
             lists.iter().for_each(|list| text.push_str(&format!("\0+{list}")));
@@ -114,7 +116,7 @@ impl Publish {
         if let Some(item) = self.repost_of {
             text.push_str(&format!("\0\0{item}"));
         }
-        // The id of an item has digits alone, so nothing else begins like this.
+        // The id of an item has only digits, so no other part of the text begins like a mention.
         self.mentions.iter().for_each(|user| text.push_str(&format!("\0\0@{user}")));
         let mut out = [0; 16];
         out.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
@@ -127,7 +129,8 @@ impl Publish {
 pub enum Write {
     /// Publishes a new item.
     Publish(Publish),
-    /// Gives an item a new body, a new rank, or both, and the next version. The rank that it has changes nothing.
+    /// Gives an item a new body, a new rank, or both, and the next version. A rank that the item has already changes
+    /// nothing.
     Edit {
         /// The item to change.
         item: ItemId,
@@ -180,12 +183,12 @@ pub enum Write {
         /// Whether the author is to be private.
         private: bool,
     },
-    /// Lets the items of an author stand in the author's own feed, or no more. It does so by an edge of the author to
-    /// itself. Asking again changes nothing and succeeds.
+    /// Lets the items of an author stand in the author's own feed, or not any more, by an edge of the author to itself.
+    /// Asking again changes nothing and succeeds.
     OwnPosts {
         /// The user who publishes.
         author: UserId,
-        /// Whether the items are to stand there (true).
+        /// Whether the items are to stand in the author's own feed (true) or not.
         on: bool,
     },
     /// Puts a shield up or takes it down. Asking again changes nothing and succeeds.
@@ -201,25 +204,26 @@ pub enum Write {
     },
     /// Takes in an imported line.
     Import(Import),
-    /// Gives an author a class. It counts for items from then on.
+    /// Gives an author a class. The class counts for items that are published from then on.
     Classify {
         /// The author to change.
         author: UserId,
         /// The new class of the author.
         class: Class,
     },
-    /// Tells a user what another one did, unless a shield stands between the two, or the same was told already. A home
-    /// makes it, by [`Rules`](crate::notify::Rules), in the transaction of what it tells.
+    /// Tells a user what another user did, unless a shield is up between the two, or the same was told already. A home
+    /// makes this write, by [`Rules`](crate::notify::Rules), in the transaction of the deed.
     Notify(Box<Notification>),
-    /// Deletes the notification with this foreign id, or lets the deed leave its line, unless its reader has seen it. A
-    /// home makes it, too.
+    /// Deletes the notification with this foreign id, or lets the deed leave its line, unless its reader has seen the
+    /// notification. A home makes this write too.
     Withdraw {
-        /// What the notification tells, as [`Deed::key`](crate::notify::Deed::key) says it.
+        /// The foreign id of the notification, as [`Deed::key`](crate::notify::Deed::key) makes it of the deed.
         key: CompactString,
         /// Whether the deed leaves its line also if the line was seen: for erasures.
         even_seen: bool,
     },
-    /// Changes a line of notifications. A home makes it of the two before, by [`gather`](crate::accept::gather).
+    /// Changes a line of notifications. A home makes this write from [`Self::Notify`] and [`Self::Withdraw`], by
+    /// [`gather`](crate::accept::gather).
     Line(Box<LineWrite>),
 }
 
@@ -249,22 +253,23 @@ pub enum Written {
         published_at: Millis,
         /// The readers to whom it is addressed, without those in a block; empty if it is for the followers.
         readers: Vec<UserNo>,
-        /// Whether this request has made the item; false if an earlier one had, and this is its answer.
+        /// Whether this request has made the item; false if an earlier request has, and this is the answer to that
+        /// request.
         fresh: bool,
-        /// Whether the author was given an edge to itself, so that its items stand in its own feed.
+        /// Whether this request has given the author an edge to itself, so that its items stand in its own feed.
         own_edge: bool,
-        /// The readers who are told of it by a notification.
+        /// The readers who are told of the item by a notification.
         told: Vec<UserNo>,
     },
     /// The item has a new version.
     Edited {
         /// The number of its author.
         author: UserNo,
-        /// The version it has now.
+        /// The version that the item has now.
         version: u32,
         /// The readers to whom it is addressed; empty if it is for the followers.
         readers: Vec<UserNo>,
-        /// The users whom the item mentions now, and those whom it does not mention any more.
+        /// The users whom the item mentions since this edit, and the users whom it does not mention any more.
         mentions: Remention,
         /// The readers who are told of a mention, or whose notification is taken back.
         told: Vec<UserNo>,
@@ -275,13 +280,14 @@ pub enum Written {
         author: UserNo,
         /// The readers to whom it was addressed; empty if it was for the followers.
         readers: Vec<UserNo>,
-        /// Whether this request has deleted it; false if it was deleted before.
+        /// Whether this request has deleted the item; false if the item was deleted before.
         fresh: bool,
-        /// The item that it reposted, which has a repost less; `None` if it was no repost, or deleted before.
+        /// The item that the deleted item reposted, which has a repost less now; `None` if it was no repost, or deleted
+        /// before.
         repost_of: Option<ItemId>,
-        /// The users whom it mentioned; empty if it was deleted before.
+        /// The users whom the item mentioned; empty if the item was deleted before.
         mentions: Vec<UserId>,
-        /// The readers whose notification of it is taken back.
+        /// The readers whose notification of the item is taken back.
         told: Vec<UserNo>,
     },
     /// The edge is as it was asked for.
@@ -294,23 +300,23 @@ pub enum Written {
         edge: Edge,
         /// Whether the reader has only asked to follow, now or before, since the author is private.
         pending: bool,
-        /// Whether the reader's follow or request has changed; false if it was so before.
+        /// Whether the reader's follow or request has changed; false if it was already as asked for.
         fresh: bool,
-        /// The users who are told of it by a notification, or whose notification is taken back.
+        /// The users who are told of the follow by a notification, or whose notification is taken back.
         told: Vec<UserNo>,
     },
     /// The shield is as it was asked for.
     Shielded {
-        /// The edges on which it lies, as (reader, author). Their effect may be the one of before.
+        /// The edges on which the shield lies, as (reader, author). The effect of these edges may be unchanged.
         edges: Vec<(UserNo, UserNo)>,
-        /// Whether the shield has changed; false if it was so before.
+        /// Whether the shield has changed; false if it was already as asked for.
         fresh: bool,
     },
     /// The author has the class that was asked for, or is private or not as was asked for.
     Classified {
         /// The number of the author.
         author: UserNo,
-        /// Whether that has changed; false if it was so before.
+        /// Whether the author has changed; false if all was already as asked for.
         fresh: bool,
     },
     /// A line of notifications has changed.
@@ -323,7 +329,7 @@ pub enum Written {
 }
 
 impl Written {
-    /// Whether the operation has changed anything; false if all was so before.
+    /// Whether the operation has changed anything; false if all was already as asked for.
     pub fn is_fresh(&self) -> bool {
         match self {
             Self::Published { fresh, .. }
@@ -336,7 +342,7 @@ impl Written {
         }
     }
 
-    /// The readers to whom a notification, or its delete, was addressed together with this.
+    /// The readers to whom a notification, or its delete, was addressed together with this outcome.
     pub fn told(&self) -> &[UserNo] {
         match self {
             Self::Published { told, .. }
@@ -347,7 +353,7 @@ impl Written {
         }
     }
 
-    /// Adds readers who are told of this.
+    /// Adds readers who are told of this outcome.
     pub fn add_told(&mut self, readers: &[UserNo]) {
         if let Self::Published { told, .. }
         | Self::Edited { told, .. }
@@ -358,7 +364,7 @@ impl Written {
         }
     }
 
-    /// The readers to whom this itself addressed something, if it is a notification.
+    /// The readers to whom the operation itself addressed something, if the operation was a notification.
     pub fn addressed(&self) -> &[UserNo] {
         match self {
             Self::Published { readers, .. } | Self::Deleted { readers, .. } => readers,
@@ -367,7 +373,7 @@ impl Written {
     }
 }
 
-/// Why an operation was refused. A refused one changes nothing.
+/// Why an operation was refused. A refused operation changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The item id belongs to an item with another payload.
@@ -390,11 +396,11 @@ pub enum Refused {
     VersionMismatch {
         /// The item that was to be changed.
         item: ItemId,
-        /// The version that it has now.
+        /// The version that the item has now.
         version: u32,
     },
-    /// The item is older than the follow of everyone, and so not in the feeds of all who follow its author. By its own
-    /// route it would not come to those.
+    /// The item is older than the time from which on everyone follows its author, so it is not in the feeds of all
+    /// followers. With another rank, the item would not come to these followers.
     #[error(
         "item {0} is older than the follow of everyone, so many who follow its author do not have it; \
          to give it another rank for all, delete it and publish it again"
@@ -414,7 +420,7 @@ pub enum Refused {
     /// There is no request to answer.
     #[error("{reader} has not asked to follow {author}")]
     NoSuchRequest {
-        /// The user who was to have asked.
+        /// The user whose request was to be answered.
         reader: UserId,
         /// The user who was to be asked.
         author: UserId,
@@ -450,7 +456,7 @@ pub enum Refused {
 /// Accepts what changes the truth.
 #[async_trait]
 pub trait Writes: Send + Sync + 'static {
-    /// Carries out `writes` in order, in one durable transaction, and answers each in its place. A refused one changes
-    /// nothing and does not stop the others. `now`, in Unix ms, is the time of acceptance.
+    /// Carries out `writes` in order, in one durable transaction, and answers each in its place. A refused operation
+    /// changes nothing and does not stop the others. `now`, in Unix ms, is the time of acceptance.
     async fn write(&self, writes: Vec<Write>, now: Millis) -> error::Result<Vec<Result<Written, Refused>>>;
 }

@@ -22,7 +22,7 @@ use crate::{Item, ItemId, UserNo};
 pub enum Viewer {
     /// A backend that names no user. It sees everything that lives.
     Backend,
-    /// A user; `None` for one who was never named, so that nothing is addressed to it and no shield is up against it.
+    /// A user; `None` for a user who was never named, to whom nothing is addressed and against whom no shield is up.
     User(Option<UserNo>),
 }
 
@@ -45,7 +45,7 @@ pub enum Original {
     Gone,
 }
 
-/// On which terms a user and the author of an item are.
+/// The terms between a user and the author of an item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Terms {
     /// Whether the user's edge to the author is in effect.
@@ -59,8 +59,9 @@ pub struct Terms {
 /// Whether a user may see an item that lives as the original of a repost. `own` says that the user is its author.
 ///
 /// The user need not follow the author of an item for the followers, unless the author is private: to bring it before
-/// other readers is what a repost is for. A shield of either side hides it. An item that is addressed to the user
-/// arrives unless a block is up, and so it is here. A narrowed item is shown to no more users than it has readers.
+/// other readers is what a repost is for. A shield of either side hides the item. An item that is addressed to the user
+/// is shown unless a block is up, as it also arrives unless a block is up. A narrowed item is shown to no more users
+/// than it has readers.
 pub fn shows_original(own: bool, terms: Terms, reach: Reach) -> bool {
     let Terms { follows, shields, private } = terms;
     match reach {

@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 
 use crate::{ItemId, Millis, UserId, UserNo};
 
-/// The most kinds with which users may ever have reacted to one item. It bounds what a page holds for an item.
+/// The most kinds with which users may ever have reacted to one item. This bounds the counts that a page holds for an
+/// item.
 pub const KINDS_MAX: usize = 32;
 
 /// The most bytes of a kind. An item carries up to [`KINDS_MAX`] of them wherever it is shown.
@@ -20,11 +21,11 @@ pub const COMMENTS: &str = "comments";
 /// The name of the number of reposts among the counts of an item.
 pub const REPOSTS: &str = "reposts";
 
-/// What stands in the counts of an item and is no reaction, so no kind has these names.
+/// The names in the counts of an item that are no reactions, so no kind may have these names.
 const RESERVED: [&str; 2] = [COMMENTS, REPOSTS];
 
 /// The backend's word for a kind of reaction, such as `like`: 1 to [`KIND_MAX_BYTES`] bytes of UTF-8 without a control
-/// character; not `comments` or `reposts`, which the counts of an item have for themselves.
+/// character; not `comments` or `reposts`, which are other names in the counts of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReactionKind(CompactString);
 
@@ -75,7 +76,7 @@ pub struct Reaction {
     pub at: Millis,
 }
 
-/// Why a reaction was refused. A refused one changes nothing.
+/// Why a reaction was refused. A refused reaction changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreacted {
     /// There is no such item, or it was deleted.
@@ -91,8 +92,8 @@ pub fn may_have_kind(known: usize, is_known: bool) -> bool {
     is_known || known < KINDS_MAX
 }
 
-/// A place in the list of those who reacted to an item. A later one is greater, so the newest comes first when the list
-/// goes down. No two reactions to an item have one place.
+/// A place in the list of those who reacted to an item. A later place is greater, so the newest comes first when the
+/// list goes down. No two reactions to an item have the same place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// When the user reacted, in Unix ms.

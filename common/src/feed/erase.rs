@@ -1,8 +1,8 @@
-//! Carries out the erasure of a user, step by step: what ordinary writes can remove, they do, so that devices of
+//! Carries out the erasure of a user, step by step: ordinary writes remove whatever they can, so that devices of
 //! readers drop it and counts stay exact. [`crate::erase`] has the rules.
 //!
 //! Nothing here is kept between two steps. A process that dies between any two lines leaves a state from which any
-//! other one goes on.
+//! other process goes on.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct Eraser {
 }
 
 impl Eraser {
-    /// Over the Archive that keeps the erasures, and the inboxes that were built from it.
+    /// Makes an eraser over the Archive that keeps the erasures, and the inboxes that were built from that Archive.
     pub fn new(archive: Arc<dyn Archive>, inboxes: Arc<dyn Inboxes>) -> Self {
         Self { archive, inboxes }
     }
@@ -39,7 +39,7 @@ impl Eraser {
     }
 
     /// Takes the next step of an erasure at `now` (Unix ms), and answers what its writes leave to be done. If another
-    /// worker was faster, what this one does changes nothing. A failed or dropped step is taken again.
+    /// worker was faster, this call changes nothing. A failed or dropped step is taken again.
     pub async fn step(&self, erasure: &Erasure, now: Millis) -> Result<Vec<Job>> {
         let Erasure { id, user, state, .. } = erasure;
         if state.is_finished() {
@@ -67,7 +67,8 @@ impl Eraser {
         Ok(vec![])
     }
 
-    /// Removes what is planned. Answers what is left to do by that, and whether all of it is removed.
+    /// Removes the planned traces. Answers the jobs that the removal leaves to be done, and whether all planned traces
+    /// are removed.
     async fn carry_out(&self, erasure: &Erasure, now: Millis) -> Result<(Vec<Job>, bool)> {
         let Erasure { user, state, .. } = erasure;
         if state.stage == Stage::Rest {
@@ -132,7 +133,7 @@ impl Eraser {
                 }
             }
         }
-        // What was refused is gone already.
+        // A write is refused only if its trace is gone already.
         let written = if writes.is_empty() { vec![] } else { self.archive.write(writes, now).await? };
         if !comments.is_empty() {
             self.archive.comment(comments, now).await?;

@@ -1,4 +1,4 @@
-//! News: what no push brings. Readers pull it as they read.
+//! News: the records that no push brings. Readers pull these records as they read.
 //!
 //! ```text
 //!   where the inbox stands ─▶ news beyond it, one snapshot with the edges ─▶ take, if it still stands there
@@ -35,7 +35,7 @@ pub(super) struct Looked {
     head: AtomicU64,
     /// By reader, overwriting: the inbox, its epoch, and up to where there is nothing for it.
     ///
-    /// Right to remember: an edge that changes later has its `from` beyond every record looked at.
+    /// This may be remembered, since an edge that changes later has its `from` beyond every record that was looked at.
     nothing: Mutex<Vec<Option<(InboxKey, Epoch, PullSeq)>>>,
 }
 
@@ -48,8 +48,9 @@ impl Looked {
         }
     }
 
-    /// What was heard of before a snapshot, and is not in it, is not there: an Archive that was put back knows less
-    /// than it told, and every read would look for the rest in vain.
+    /// Lowers the known number of pull records if a snapshot, made after that number was heard of, does not have them.
+    /// This happens after an Archive was put back to an earlier state; otherwise every read would look for records that
+    /// do not exist.
     fn unhear(&self, heard: PullSeq, there: PullSeq) {
         if there < heard {
             _ = self.head.compare_exchange(heard, there, Ordering::Relaxed, Ordering::Relaxed);
@@ -65,7 +66,7 @@ impl Looked {
     }
 }
 
-/// The feeds of a reader lie apart, so that they do not push each other out.
+/// The slot of an inbox. The feeds of one reader have different slots, so that they do not push each other out.
 fn slot(key: InboxKey) -> usize {
     (key.reader.0 as usize + usize::from(key.feed.0) * (REMEMBERED / (NAMED_MAX + 1))) % REMEMBERED
 }
@@ -83,7 +84,7 @@ impl Changes {
 
     /// Whether an inbox that stands here may have something to pull, up to `known`.
     pub(super) fn may_have_news(&self, key: InboxKey, epoch: Epoch, taken: Watermarks, known: PullSeq) -> bool {
-        // A number that turned out to be nobody's was taken back.
+        // The known number may have been lowered since, if no such record exists.
         let head = known.min(self.pull_head());
         taken.pull < head && self.looked.nothing_up_to(key, epoch) < head
     }
@@ -93,7 +94,7 @@ impl Changes {
     ///
     /// Cancelling loses nothing.
     pub(super) async fn pull(&self, key: InboxKey, epoch: Epoch, mut taken: Watermarks, known: PullSeq) -> Result<()> {
-        // However much there is, each step is nearer to its end.
+        // Each step takes in some records, so the loop ends however many there are.
         while let Some((step, whole)) = self.next_step(key, epoch, taken).await? {
             taken = step.next;
             let moved = matches!(self.feeds.inboxes.take(step).await?, Taken::Moved { .. });

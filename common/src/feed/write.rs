@@ -19,14 +19,14 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Over the Archive that accepts and the queue that is told.
+    /// Makes a publisher over the Archive that accepts writes and the queue that gets the jobs.
     pub fn new(archive: Arc<dyn Archive>, jobs: Arc<dyn Jobs>) -> Self {
         Self { archive, jobs }
     }
 
     /// Writes as they come from outside: each new item goes to the one of `feeds` that claims its kind, and an audience
-    /// is resolved. What the answer says is durable. What it [leaves to do](jobs_of) is to be relayed then. If the
-    /// future is dropped, the writes may or may not be carried out.
+    /// is resolved. What the answer says is durable. The caller is then to relay the [jobs](jobs_of) that the answer
+    /// leaves to do. If the future is dropped, the writes may or may not be carried out.
     pub async fn accept(
         &self,
         mut writes: Vec<Write>,
@@ -48,8 +48,8 @@ impl Publisher {
         Ok(written)
     }
 
-    /// Commits writes whose items know their feed, and relays what they leave to do, however
-    /// long it takes. What the queue does not take is left to the sweep.
+    /// Commits writes whose items know their feed, and relays what they leave to do, however long it takes. Jobs that
+    /// the queue does not take are left to the sweep.
     pub async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         let written = self.commit(writes, now).await?;
         let jobs = jobs_of(&written);

@@ -7,7 +7,7 @@
 //!
 //! A message becomes a [`Call`], and the HTTP API carries it out ([`Backend`]): validation, limits and problems are
 //! those of the request that the call stands for. This module knows subjects and headers, and which calls must wait for
-//! which; it knows nothing of the bus.
+//! other calls; it knows nothing of the bus.
 
 mod order;
 mod problem;
@@ -31,7 +31,7 @@ pub const VERSION_HEADER: &str = "If-Match";
 /// The most characters of a key. The operations of a batch have keys of their own: the key, `/` and their number.
 pub const KEY_MAX: usize = 250;
 
-/// Whom a call concerns, besides the users and the item that its subject names.
+/// The users and items that a call concerns besides those that its subject names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Within {
     /// The call concerns nobody else.
@@ -107,7 +107,7 @@ impl Verb {
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// Whether the call changes or deletes what has a version, so that `If-Match` may name that.
+    /// Whether the call changes or deletes something that has a version, so that `If-Match` may name the version.
     fn takes_version(&self) -> bool {
         matches!(self.word, "edit" | "delete" | "comment_edit" | "comment_delete")
     }
@@ -118,7 +118,7 @@ impl Verb {
 pub struct Call {
     /// What the call does.
     pub verb: &'static Verb,
-    /// The path of the request that it stands for, percent-encoded.
+    /// The path of the request that the call stands for, percent-encoded.
     pub path: String,
     /// The tokens of the subject behind the word of the call, decoded.
     pub tokens: Vec<String>,

@@ -15,10 +15,10 @@ pub const FIELDS_MAX: usize = 16;
 /// The most bytes of the name of a field.
 pub const FIELD_MAX_BYTES: usize = 100;
 
-/// How many words of one item are searched, over all of its fields. What stands behind them is not found.
+/// How many words of one item are searched, over all of its fields. The words behind these are not found.
 pub const WORDS_MAX: usize = 2000;
 
-/// The version of the rules by which a text becomes words. Another one makes every index be built again.
+/// The version of the rules by which a text becomes words. With another version every index is built again.
 const RULES: &str = "1";
 
 /// The fields whose strings are the text of an item, by their names or paths such as `post.text`.
@@ -70,7 +70,7 @@ impl TextFields {
     }
 }
 
-/// The string at a path of a JSON value. Only what the path leads through is parsed, so no depth is too deep.
+/// The string at a path of a JSON value. Only the objects on the path are parsed, so no nesting is too deep.
 fn string_at(json: &str, path: &str) -> Option<String> {
     let (name, rest) = match path.split_once('.') {
         Some((name, rest)) => (name, Some(rest)),

@@ -5,10 +5,10 @@
 //!   query ▶ phrases ▶ marks ─▶ candidates, newest first ─▶ read anew ─▶ does it match? ─▶ may the viewer see it?
 //! ```
 //!
-//! A *mark* is a number made of a word, of an author or of a kind. An index knows marks and nothing else, and what it
-//! finds is only a candidate: two words may have one mark, an item may have changed since, and characters that are
-//! somewhere need not be joined. [`ItemQuery::takes`] decides by the item itself, so an edit or a delete is in effect
-//! at once, and both homes answer alike.
+//! A *mark* is a number made of a word, of an author or of a kind. An index knows only marks, and a thing that an index
+//! finds is only a candidate: two words may have the same mark, an item may have changed since, and characters of a
+//! phrase need not stand side by side. [`ItemQuery::takes`] decides by the item itself, so an edit or a delete is in
+//! effect at once, and both homes answer alike.
 
 mod fields;
 mod words;
@@ -26,13 +26,15 @@ use crate::{Body, Item, Millis, UserId, UserNo};
 /// How many characters a query may have.
 pub const QUERY_MAX: usize = 200;
 
-/// How many marks an index is asked for. The rest of a longer query is only looked for in what they find.
+/// How many marks an index is asked for. The rest of a longer query is only looked for in the candidates that these
+/// marks find.
 const MARKS_MAX: usize = 16;
 
-/// How many candidates one answer looks at. A page may be shorter for it, and goes on.
+/// How many candidates one answer looks at. So a page may be shorter than asked and yet go on.
 pub const LOOKED_AT: usize = 500;
 
-/// What an index finds things by: a number made of a word, an author or a kind. It is stored, so it never changes.
+/// A number made of a word, an author or a kind, by which an index finds things. Marks are stored, so the mark of a
+/// word never changes.
 pub type Mark = u32;
 
 /// What is searched for.
@@ -51,7 +53,7 @@ impl Subject {
     }
 }
 
-/// Where a thing stands among the results, of which the greatest come first. It never changes.
+/// The place of a thing among the results. The greatest places come first. The place of a thing never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SearchPlace {
     /// When an item was published, in Unix ms; 0 for a user.
@@ -66,7 +68,7 @@ impl SearchPlace {
         Self { at, id: id.0 }
     }
 
-    /// The place of a user: who was named last stands first.
+    /// The place of a user: the user who was named last stands first.
     pub fn of_user(user: UserNo) -> Self {
         Self { at: 0, id: user.0.into() }
     }
@@ -88,7 +90,7 @@ impl SearchPlace {
     }
 }
 
-/// What an index is asked: the things that have all of these marks.
+/// A question to an index: it asks for the things that have all of these marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     /// What is searched for.
@@ -101,7 +103,7 @@ pub struct Look {
     pub since: Millis,
     /// Only what stands at this time or earlier.
     pub until: Millis,
-    /// At most so many, at least 1.
+    /// How many things are asked for at most; at least 1.
     pub limit: usize,
 }
 
@@ -118,22 +120,22 @@ impl Look {
 pub struct Hits {
     /// The candidates, those with the greatest places first, each once.
     pub places: Vec<SearchPlace>,
-    /// Behind which place to go on; `None` if there is nothing behind the last one.
+    /// The place behind which the search goes on; `None` if there is nothing behind the last candidate.
     pub next: Option<SearchPlace>,
     /// Whether the index is still being built, so that things may be missing.
     pub building: bool,
 }
 
-/// What items are looked for.
+/// The conditions of a search for items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemQuery {
-    /// What the text must hold.
+    /// The phrases that the text of the item must hold.
     pub phrases: Vec<Phrase>,
     /// The author of the items; `None` for any author.
     pub author: Option<UserNo>,
-    /// The kind that it must have.
+    /// The kind of the items; `None` for any kind.
     pub kind: Option<CompactString>,
-    /// When it must have been published, in Unix ms: from the first to the second, both included.
+    /// The times between which the items were published, in Unix ms, both included.
     pub published: (Millis, Millis),
 }
 
@@ -178,8 +180,8 @@ pub fn marks_of_item(fields: &TextFields, author: UserNo, kind: Option<&str>, bo
     marks
 }
 
-/// The marks of the text of an item, each once. It reads the whole body, so it does not belong on a thread on which
-/// others wait.
+/// The marks of the text of an item, each once. Making the marks reads the whole body, so do not call this on a thread
+/// on which others wait.
 pub fn marks_of_text(fields: &TextFields, body: &Body) -> BTreeSet<Mark> {
     fields.words_of(body).iter().map(|word| mark(b'w', &word.text)).collect()
 }

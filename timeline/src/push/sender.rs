@@ -24,10 +24,10 @@ use crate::retry::Backoff;
 use crate::rounds::Rounds;
 use crate::said::Said;
 
-/// How often it is looked whether a notice is due.
+/// How often a sender looks whether a notice is due.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Readers whose standing is found out at a time.
+/// For how many readers at a time a sender finds out what is left to tell.
 const READERS_AT_ONCE: usize = 16;
 
 /// No wait that a receiver asks for is longer.
@@ -77,7 +77,7 @@ impl Sender {
         }
     }
 
-    /// Sends some of what is due. Answers whether there may be more.
+    /// Sends some of the notices that are due. Answers whether there may be more.
     async fn round(&self) -> Result<bool> {
         let now = now();
         let limit = self.settings.batch.max(1) * self.settings.calls_at_once.max(1);
@@ -107,7 +107,7 @@ impl Sender {
         self.feeds.archive().settle(&settled, now()).await
     }
 
-    /// What is to be told, and the notices of which nothing is.
+    /// Finds what is to be told. Also gives the notices of which nothing is to be told.
     async fn prepare(&self, due: Vec<Notice>, now: Millis) -> Result<(Vec<Ready>, Vec<Notice>)> {
         let readers: Vec<UserNo> = due.iter().map(|notice| notice.key.reader).collect();
         let archive = self.feeds.archive();
@@ -146,8 +146,9 @@ impl Sender {
             .map(|standing| Notification::new(notice, user, devices, feed, standing)))
     }
 
-    /// Tells all of these by one call. If the receiver refuses the call, each is told by itself, so that one that it
-    /// cannot take holds up no other. What cannot be told before the lease ends comes again after it.
+    /// Tells all of these by one call. If the receiver refuses the call, each notice is told by a call of its own, so
+    /// that a notice that the receiver cannot take holds up no other. What cannot be told before the lease ends comes
+    /// again after it.
     async fn tell(&self, chunk: &[Ready], lease_until: Millis) -> Result<()> {
         match self.call(chunk).await {
             Answer::Gone | Answer::Refused(_) if chunk.len() > 1 => {

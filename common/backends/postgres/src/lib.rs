@@ -10,14 +10,15 @@
 //! ```
 //!
 //! Invariants, besides those of the trait:
-//! - Nothing is kept in memory that another process could change. What is kept never changes: names, numbers, and where
-//!   a backfill begins. Items are read from the server each time.
+//! - Nothing that another process could change is used from memory alone. Names, numbers, and where a backfill begins
+//!   never change. Followers are kept with the number of their state, which is compared at each use. Items are read
+//!   from the server each time.
 //! - Edge generations are counted for each reader, in a row that every snapshot holds together with the reader's edges.
 //! - Records of route pull are numbered by one counter of the store, in the order of commits (see `write`).
 //! - No call takes longer than some seconds, whatever the server or the network does.
 //!
-//! A standby that takes over must have everything that was accepted (`synchronous_standby_names`). Else numbers would
-//! be given twice, besides the loss of what was accepted.
+//! A standby that takes over must have everything that was accepted (`synchronous_standby_names`). Otherwise accepted
+//! writes would be lost, and numbers would be given twice.
 //!
 //! # Where to begin
 //!
@@ -108,7 +109,7 @@ use read::{
 use users::Users;
 use write::{Queue, Settings};
 
-/// The Archive of one PostgreSQL database. Share one handle: each has connections of its own.
+/// The Archive of one PostgreSQL database. Share one handle, since each handle has connections of its own.
 pub struct PostgresArchive {
     pool: Arc<Pool>,
     users: Arc<Users>,
@@ -836,7 +837,7 @@ impl Transfer for PostgresArchive {
         self.pool.read(work!(|connection| export::moves(connection, author, records))).await
     }
 
-    /// PostgreSQL has tools of its own for this.
+    /// Gives `None`, since PostgreSQL has its own tools for copies.
     fn copy(&self) -> Option<BoxStream<'static, Result<Vec<u8>>>> {
         None
     }

@@ -6,9 +6,10 @@
 //!   below the floor, if the log was cut since or built anew ──by time──▶ until a stretch of which all is seen
 //! ```
 //!
-//! It is counted when somebody asks, from the log that a page is made of, so a post costs nothing for it.
+//! Unread items are counted when somebody asks, from the log of which a page is made, so a post costs nothing for
+//! counts.
 //!
-//! What a reader has published itself is never unread.
+//! A reader's own items are never unread.
 //!
 //! Invariants: a count never goes beyond [`UNREAD_MAX`], and never takes in what the pages do not show because of the
 //! feed's cap or time to live. Of a ranked feed nothing is unread. One count looks at the log and at [`READ_MAX`] adds
@@ -34,7 +35,8 @@ const WHOLE: usize = 4 * KEEP;
 /// What a reader has seen of a feed, and how much is unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sight {
-    /// Up to where the reader has seen the feed; `None` if nothing was ever seen. It may be of an earlier epoch.
+    /// The position up to which the reader has seen the feed, perhaps of an earlier epoch; `None` if nothing was ever
+    /// seen.
     pub seen: Option<Position>,
     /// How many living adds are unread; [`UNREAD_MAX`] stands for that many or more.
     pub unread: usize,
@@ -58,9 +60,9 @@ pub enum Saw {
 /// How many items were published after a time.
 #[derive(Debug, Clone, Copy)]
 struct Later {
-    /// All of them, those of the reader too.
+    /// All these items, those of the reader too.
     all: usize,
-    /// How many of them the reader has not published itself.
+    /// How many of these items others than the reader have published.
     of_others: usize,
 }
 
@@ -75,8 +77,8 @@ impl Pages {
         self.sight_of(key, &log, seen).await
     }
 
-    /// The reader has seen the feed up to `at`. It is durable when this answers, and every later count shows it. If the
-    /// future is dropped, it is done or not done.
+    /// Stores that the reader has seen the feed up to `at`. This is durable when the call answers, and every later
+    /// count shows it. A dropped future leaves it stored or not stored.
     pub async fn see(&self, key: InboxKey, at: Position) -> Result<Saw> {
         let archive = &self.changes.feeds.archive;
         for _ in 0..TRIES {
@@ -142,8 +144,8 @@ impl Pages {
         end: Option<DisplayKey>,
         seen: Option<Seen>,
     ) -> Result<usize> {
-        // A recommender changes a ranking at any time, so what of it came after a position says nothing about its
-        // reader.
+        // A recommender changes a ranking at any time, so the changes after a position do not show what its reader has
+        // not seen.
         if self.changes.feeds.named().is_ranked(key.feed) {
             return Ok(0);
         }
@@ -157,7 +159,8 @@ impl Pages {
         let mut unread = self.published_after(key.reader, unseen.collect()).await?.of_others;
         // For a reader who has never seen anything, only the items of the log are counted.
         if unread < UNREAD_MAX && seen.is_some() && judge.may_lack(base(log)) {
-            // Of what was published at any time, too, it is asked by whom.
+            // With `Millis::MIN` an item would count without a look at its author. Below the floor authors are not
+            // known yet, so `until` is greater.
             let until = judge.until.max(too_old).max(Millis::MIN + 1);
             unread += self.unread_below(key, log, adds, end, until).await?;
         }

@@ -11,13 +11,13 @@ use feedgate_common::graph::Shields;
 use super::people::{blocked_with, mutual_with};
 use crate::view::View;
 
-/// How a user stands to others.
+/// The users with whom a user is mutual, and with whom in a block.
 pub(super) struct Circle {
     user: Option<UserNo>,
     visible: Visible,
-    /// Each of the two follows the other, whatever shields are up.
+    /// The users whom the user follows and who follow the user, whatever shields are up.
     mutual: HashSet<UserNo>,
-    /// There is a block between the two, by either side.
+    /// The users with whom the user is in a block, by either side.
     blocked: HashSet<UserNo>,
 }
 
@@ -36,7 +36,7 @@ impl Circle {
         Ok(Some(Self { user, visible, mutual, blocked }))
     }
 
-    /// About how many users it is.
+    /// About how many users the circle has.
     pub(super) fn len(&self) -> usize {
         self.mutual.len()
     }
@@ -53,7 +53,8 @@ impl Circle {
         shows_reaction(tie, self.visible)
     }
 
-    /// Those whose reactions the user does not see, if it sees all others: the item is the user's own.
+    /// The users whose reactions to an item of `owner` the user does not see, if the item is the user's own; there the
+    /// user sees all others.
     pub(super) fn sees_all_but(&self, owner: Option<UserNo>) -> Option<&HashSet<UserNo>> {
         (self.user.is_some() && self.user == owner).then_some(&self.blocked)
     }

@@ -10,8 +10,8 @@
 //!
 //! `from` is the author's head at the follow. `past` is `from`, or an earlier place if the follow was imported, or 0 if
 //! it shows the whole past. Of a long past, which is all from `past` to `from`, a follow step brings only the newest.
-//! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `past`. All that it depends on lies at
-//! or below `past`, so it never changes and is remembered. If a reader follows an author only because everyone does,
+//! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `past`. `low` depends only on records
+//! at or below `past`, so it never changes and is remembered. If a reader follows an author only because everyone does,
 //! nothing at or below `past` is shown. All of this concerns one feed: an author's adds to other feeds are not shown,
 //! counted or read.
 //!
@@ -36,15 +36,15 @@ use crate::view::{Read, View};
 use merge::Newest;
 use span::{Lows, Span};
 
-/// Answers which adds a feed shows. It remembers where backfills begin.
+/// Answers which adds a feed shows, and remembers where backfills begin.
 #[derive(Default)]
 pub(super) struct Contents {
     lows: Lows,
 }
 
 impl Contents {
-    /// The edges of a reader to some authors, and for each feed what a follow step appends. With too many adds the
-    /// answer ends early, after one author at least.
+    /// The edges of a reader to some authors, and for each feed what a follow step appends. If there are too many adds,
+    /// the answer has only the first of these authors, but at least one.
     pub(super) fn edge_states(
         &self,
         view: &View,
@@ -97,7 +97,8 @@ impl Contents {
         Ok(EdgeState { edge, adds, floor, quiet })
     }
 
-    /// What an edge that is on shows but for a long past, in outbox order; of too many adds, only the first.
+    /// The adds that an edge that is on shows, without those of a long past, in outbox order; of too many adds, only
+    /// the first.
     fn since(
         &self,
         view: &View,

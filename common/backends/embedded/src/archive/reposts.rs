@@ -1,4 +1,4 @@
-//! Reposts: the living ones of each item, and how many they are. Both change in the operation of the only writer that
+//! Reposts: the living reposts of each item, and their number. Both change in the operation of the only writer that
 //! makes or deletes a repost, so a count is never off. A store without any repost costs a page nothing.
 
 use std::ops::Bound::{Excluded, Included};

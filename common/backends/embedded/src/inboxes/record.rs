@@ -12,7 +12,7 @@
 //! All records in a step are push records, so their route is not written.
 //!
 //! Each change of these bytes, or of what a step does, needs another [`FORMAT`](super::segment::FORMAT). A new kind of
-//! step does not: a version that does not know it refuses the log.
+//! step needs no other format: a version that does not know the kind refuses the log.
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;

@@ -4,9 +4,9 @@
 //!   bucket-00007.snapshot   magic, store id, state, crc32 of all before
 //! ```
 //!
-//! A snapshot holds the number of the last log record that is in it; later ones are replayed after it. A new snapshot
-//! replaces the old one in one step, so after a crash there is the old one or the new one. Chunks are written as they
-//! are in memory, because where they begin decides where a later trim cuts.
+//! A snapshot holds the number of the last log record that it contains; later records are replayed after the snapshot
+//! is read. A new snapshot replaces the old one in one step, so after a crash there is the old one or the new one.
+//! Chunks are written as they are in memory, because where they begin decides where a later trim cuts.
 //!
 //! Size: that of the packed changes in memory, about 20 B more for each inbox and 12 B for each author.
 
@@ -40,7 +40,7 @@ fn name(bucket: usize) -> String {
     format!("bucket-{bucket:05}.{EXTENSION}")
 }
 
-/// Writes the snapshot of a bucket in the place of the one before, atomically and durably. Answers its size in bytes.
+/// Writes the snapshot of a bucket in place of the old snapshot, atomically and durably. Answers its size in bytes.
 pub(super) fn write(dir: &Path, id: u128, number: usize, bucket: &Bucket) -> io::Result<u64> {
     let file = write_whole(dir, &name(number), |file| {
         let mut out = Checked { file, crc: crc32fast::Hasher::new(), buffer: Vec::with_capacity(WRITE + (1 << 14)) };

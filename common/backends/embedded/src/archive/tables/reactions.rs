@@ -17,7 +17,7 @@ table! {
 }
 
 table! {
-    /// With which kinds a user has reacted to an item. A row has at least one.
+    /// The kinds with which a user has reacted to an item; a row has at least one kind.
     Reacted: b'B', Archive, (ItemId, UserNo) => ReactedRow
 }
 
@@ -31,7 +31,7 @@ table! {
     ReactionEnds: b'D', Archive, ItemId => ()
 }
 
-/// The kinds of an item by slot, and how many users have reacted with each now.
+/// The kinds of reactions of an item by slot, and how many users react with each kind now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TallyRow(pub(crate) Vec<(CompactString, u64)>);
 
