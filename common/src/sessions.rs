@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::{DeviceId, Epoch, FeedId, Millis, Position, UserId, UserNo};
 
-/// The most devices a user has stored positions for, in however many feeds; the one unseen longest makes room.
+/// For how many devices of one user positions are stored at most. For one device more, the positions of the device that
+/// was unseen longest are removed.
 pub const DEVICES_MAX: usize = 32;
 
 /// A device unseen for this long, in whatever feed, loses its stored positions: 60 days.
@@ -42,7 +43,7 @@ pub enum Renewed {
     Anew,
 }
 
-/// A session that a node holds and wants to know whether it still may.
+/// A session that a node holds. The node asks the pool whether the session still stands.
 #[derive(Debug, Clone)]
 pub struct Held {
     /// The claim that made the session.
@@ -95,7 +96,7 @@ pub struct Claim {
 pub struct Claimed {
     /// What this session shows with every write.
     pub token: Token,
-    /// The session it replaced: (node, connection), to be closed with 4500.
+    /// The session that this one replaced, as (node, connection). That connection is to be closed with code 4500.
     pub replaced: Option<(String, u64)>,
 }
 
@@ -110,7 +111,7 @@ pub struct SessionInfo {
     pub connection: u64,
     /// What its claim was answered with, or would have been: the session is [released](Sessions::release) with it.
     pub token: Token,
-    /// What it has acknowledged in the main feed, if anything.
+    /// The position that the device has acknowledged in the main feed, if any.
     pub position: Option<Position>,
     /// When the connection was made.
     pub since: Millis,
@@ -131,7 +132,7 @@ pub struct SavePosition {
     pub position: Position,
 }
 
-/// The pool of sessions: which connection is the one of a device, and what devices have acknowledged.
+/// The pool of sessions: which connection is the session of a device, and which positions devices have acknowledged.
 ///
 /// Every method fails with `Unavailable` or `Down` while the pool cannot work. Each change of one session is atomic; a
 /// dropped future leaves it done or not done.
@@ -144,22 +145,22 @@ pub trait Sessions: Send + Sync + 'static {
     /// Ends the session if the token is still the newest. Its stored positions stay.
     async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()>;
 
-    /// Ends the device's session, on whichever node it is: where it was, or `None` if there was none. From now
-    /// on its token changes nothing and is not confirmed.
+    /// Ends the device's session, on whichever node the session is. Answers its node and connection, or `None` if there
+    /// was no session. From now on the token of that session changes nothing and is not confirmed.
     async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>>;
 
-    /// Lets `node` live for [`LEASE`] from when this was called.
+    /// Extends the lease of `node` to [`LEASE`] after the time of this call.
     async fn renew(&self, node: &str) -> Result<Renewed>;
 
-    /// `node` is going: its lease ends, and with it every session it still has.
+    /// Ends the lease of a `node` that shuts down, and with the lease every session that the node still has.
     async fn retire(&self, node: &str) -> Result<()>;
 
-    /// Gives for each session whether it is still its device's. One that the pool has lost, not ended, is entered again
-    /// under its token, unless a newer one is there.
+    /// Answers for each session whether it is still the session of its device. A session that the pool has lost, not
+    /// ended, is entered again under its token, unless a newer session of the device is there.
     async fn confirm(&self, held: Vec<Held>) -> Result<Vec<Confirmed>>;
 
-    /// For each user the living nodes that hold a session of theirs, each once. May be old by a second or
-    /// so, but never lacks a node whose claim was answered before this was called.
+    /// For each user the living nodes that hold a session of the user, each node once. The answer may be about a second
+    /// old, but never lacks a node whose claim was answered before this call.
     async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>>;
 
     /// Every session of a user on living nodes, by device.
@@ -171,14 +172,15 @@ pub trait Sessions: Send + Sync + 'static {
     /// in the main feed while its session lasts, for the list, and nothing of named feeds.
     async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>>;
 
-    /// What a device has acknowledged in one feed, if that is stored and younger than [`DEVICE_TTL_MS`].
+    /// The position that a device has acknowledged in one feed, if the position is stored and younger than
+    /// [`DEVICE_TTL_MS`].
     async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>>;
 
-    /// Answers a small read, as soon as it can: whether the pool is there.
+    /// Makes a small read, to find out whether the pool answers.
     async fn ping(&self) -> Result<()>;
 }
 
-/// A user by name and number, as they travel together.
+/// The name and the number of a user, passed on together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct User {
     /// The name by which clients and backends know the user.

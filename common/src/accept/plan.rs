@@ -104,7 +104,7 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// The items that are not as they were: deleted or edited.
+    /// The items that this plan deletes or edits.
     pub fn outdated(&self) -> impl Iterator<Item = ItemId> {
         self.changes.iter().filter_map(|change| match change {
             Change::End { id, .. } | Change::Edit { id, .. } => Some(*id),
@@ -112,7 +112,7 @@ impl Plan<'_> {
         })
     }
 
-    /// The items that it deletes.
+    /// The items that this plan deletes.
     pub fn ended(&self) -> impl Iterator<Item = ItemId> {
         self.changes.iter().filter_map(|change| match change {
             Change::End { id, .. } => Some(*id),
@@ -148,7 +148,8 @@ pub enum Change<'a> {
         /// The item and its rank.
         key: DisplayKey,
     },
-    /// Makes an item. If it has a foreign id that a deleted item still has, it takes it.
+    /// Makes an item. If the new item has a foreign id that a deleted item still has, the new item takes the foreign id
+    /// over.
     Make {
         /// The id of the new item.
         id: ItemId,
@@ -183,7 +184,8 @@ pub enum Change<'a> {
         body: &'a Body,
         /// The users whom it mentions from now on; `None` keeps those whom it mentions.
         mentions: Option<&'a [UserId]>,
-        /// Whether the body before is kept, as one that was replaced by a user. Those of a notification are not.
+        /// Whether the body before the change is kept, because a user replaced it. Earlier bodies of a notification are
+        /// not kept.
         keeps: bool,
     },
     /// Moves a living item to another rank. A record deletes its add, and its new add follows.
@@ -195,7 +197,7 @@ pub enum Change<'a> {
         /// The sequence number of the record that deletes its add; `None` if it is addressed to readers.
         by: Option<OutboxSeq>,
     },
-    /// Marks an item as deleted, if it was not, and its add as ended by a record.
+    /// Marks an item as deleted, unless it is deleted already, and notes by which record its add ended.
     End {
         /// The item that is deleted.
         id: ItemId,
@@ -243,9 +245,9 @@ pub enum Change<'a> {
         id: ItemId,
         /// The line after the change. If it has no member, it is removed.
         line: Line,
-        /// Whether it is new, and from now on the one of its group that deeds may join.
+        /// Whether the line is new. From now on, deeds of its group may join this line only.
         begins: bool,
-        /// The deeds that join. One that is a member of another line leaves that.
+        /// The deeds that join. A deed that is a member of another line leaves that line.
         joined: Cow<'a, [Member]>,
         /// The keys of the members that leave.
         left: &'a [CompactString],

@@ -99,11 +99,11 @@ pub enum Outcome {
         /// When it is due again, in Unix ms.
         due: Millis,
     },
-    /// The notice was tried often enough, and goes to the dead ones.
+    /// The notice was tried often enough. From now on it is kept as a [`DeadNotice`].
     Dead {
-        /// Why the last try was in vain.
+        /// Why the last try failed.
         why: String,
-        /// When that was, in Unix ms.
+        /// When the last try failed, in Unix ms.
         at: Millis,
     },
 }
@@ -122,9 +122,9 @@ pub struct Settled {
 pub struct DeadNotice {
     /// The notice as it was last taken.
     pub notice: Notice,
-    /// Why the last try was in vain.
+    /// Why the last try failed.
     pub why: String,
-    /// When that was, in Unix ms.
+    /// When the last try failed, in Unix ms.
     pub at: Millis,
 }
 

@@ -18,7 +18,7 @@ use crate::graph::Shields;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Visible {
-    /// A user sees those of everybody.
+    /// A user sees the comments and reactions of everybody.
     #[default]
     All,
     /// A user sees those of users whom it follows and who follow it, and whatever the author of the item says or is
@@ -39,12 +39,13 @@ impl Onlooker {
     /// A backend that names no user.
     pub const BACKEND: Self = Self { viewer: Viewer::Backend, visible: Visible::All };
 
-    /// A user where everybody's comments are seen.
+    /// A viewer who is this user, with the setting that users see the comments and reactions of everybody.
     pub fn user(user: UserNo) -> Self {
         Self { viewer: Viewer::User(Some(user)), visible: Visible::All }
     }
 
-    /// Whether only what some users do is seen, so that the number of all of it is not to be told either.
+    /// Whether the viewer sees the comments and reactions of some users only. Then the viewer is not told the number of
+    /// all comments or reactions either.
     pub fn sees_some(self) -> bool {
         self.visible == Visible::Mutual && self.viewer != Viewer::Backend
     }
@@ -53,13 +54,13 @@ impl Onlooker {
 /// How a viewer and the author of a comment, or of a reaction, stand to each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tie {
-    /// The viewer is its author.
+    /// The viewer is the author of the comment or reaction.
     pub own: bool,
-    /// The shields on the edge from the viewer to its author.
+    /// The shields on the edge from the viewer to the author of the comment or reaction.
     pub shields: Shields,
-    /// Each of the two follows the other, whatever shields are up.
+    /// The viewer and that author follow each other, whatever shields are up.
     pub mutual: bool,
-    /// One of the two is the author of the item.
+    /// The viewer, or the author of the comment or reaction, is the author of the item.
     pub of_item: bool,
 }
 

@@ -1,11 +1,12 @@
-//! The words of a text, as search compares them: the same in every home, so that they find the same.
+//! The words of a text, as search compares them. All homes use the same words, so that a search finds the same items in
+//! every home.
 //!
 //! ```text
 //!   "Ｈｅｌｌｏ, 王小明!"  ─▶  hello · 王 小 明          a word by itself · three characters next to each other
 //! ```
 //!
 //! - A text is brought to one form first: NFKC, lower case, no variation selectors.
-//! - Words are those of Unicode (UAX 29) that hold a letter or a digit. Emoji and punctuation are none.
+//! - Words are the words of Unicode (UAX 29) that hold a letter or a digit. Emoji and punctuation are no words.
 //! - Each character of Han, Hiragana, Katakana or Hangul is a word by itself, since such text has no spaces that would
 //!   tell where a word ends. Characters with nothing between them are *joined*, and a phrase of joined ones is found
 //!   only where they are joined too: 小明 in 王小明, and not in 小 明.
@@ -20,7 +21,7 @@ use unicode_segmentation::UnicodeSegmentation;
 pub struct Word {
     /// The word in lower case, or one character.
     pub text: CompactString,
-    /// Whether it is a character that follows another one with nothing between them.
+    /// Whether the word is a single character that follows another such character with nothing between them.
     pub joined: bool,
 }
 
@@ -29,7 +30,7 @@ pub struct Word {
 pub struct Phrase(Vec<CompactString>);
 
 impl Phrase {
-    /// Whether these words hold the phrase.
+    /// Whether the phrase occurs in these words.
     pub fn is_in(&self, words: &[Word]) -> bool {
         let Self(phrase) = self;
         words.windows(phrase.len()).any(|some| {
@@ -92,7 +93,7 @@ fn is_single(c: char) -> bool {
     c == 'ー' || (!c.is_ascii() && c.is_alphanumeric() && of_script())
 }
 
-/// Whether this character only says how the one before it is drawn.
+/// Whether this character is a variation selector, which only says how the character before it is drawn.
 fn is_variation(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }

@@ -74,7 +74,7 @@ pub(crate) enum Verb {
     Read,
     /// Writes with one statement or several.
     Write,
-    /// Tries to carry out a batch of operations of backends in one transaction, on a connection that it has.
+    /// Tries to carry out a batch of operations of backends in one transaction, on a connection that was taken before.
     Batch,
 }
 
@@ -193,7 +193,7 @@ impl Pool {
         call.ended(self.leased().await)
     }
 
-    /// As [`Pool::lease`], but not counted.
+    /// As [`Pool::lease`], but this call is not counted.
     async fn leased(&self) -> Result<Lease<'_>> {
         let permit = timeout(ACQUIRE, self.permits.acquire()).await;
         let Ok(Ok(permit)) = permit else {
@@ -279,7 +279,7 @@ pub(crate) struct Lease<'p> {
 }
 
 impl Lease<'_> {
-    /// The connection. From now on it is in doubt, until [`Lease::judge`] was called.
+    /// The connection. From now on the connection counts as broken, until [`Lease::judge`] was called.
     pub(crate) fn connection(&mut self) -> &mut PgConnection {
         self.keep = false;
         self.connection.as_mut().expect("taken only by drop")

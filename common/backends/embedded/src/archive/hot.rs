@@ -55,7 +55,7 @@ impl Default for HotItems {
 }
 
 impl HotItems {
-    /// The items of these ids in the order asked; `None` for one that does not live.
+    /// The items of these ids, in the order of the ids; `None` for an item that does not live.
     pub(super) fn items(&self, db: &Database, users: &KnownUsers, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         let mut found: Vec<Option<Arc<Item>>> = ids.iter().map(|id| self.items.get(id)).collect();
         let missing: Vec<usize> = (0..ids.len()).filter(|&at| found[at].is_none()).collect();

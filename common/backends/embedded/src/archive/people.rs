@@ -24,7 +24,8 @@ pub(super) fn edge(view: &View, reader: UserNo, author: UserNo) -> Result<Edge> 
     Ok(held(view, reader, author)?.held.edge())
 }
 
-/// The stored row of an edge. Without one: the row of a follow if everyone else follows the author, else an empty one.
+/// The stored row of an edge. If no row is stored: the row of a follow if everyone else follows the author, else an
+/// empty row.
 pub(super) fn held(view: &impl Read, reader: UserNo, author: UserNo) -> Result<EdgeRow> {
     if let Some(row) = view.get::<Edges>(&(reader, author))? {
         return Ok(row);
@@ -74,7 +75,7 @@ pub(super) fn author(view: &View, author: UserNo) -> Result<Author> {
     })
 }
 
-/// The `readers` who follow the author. It looks up the readers or reads the followers, whichever are fewer.
+/// The `readers` who follow the author. This function looks up each reader or reads all followers, whichever are fewer.
 pub(super) fn followers_among(view: &View, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     let everyones = view.has::<Everyones>(&author)?;
     if !everyones && self::author(view, author)?.followers < readers.len() as u64 {

@@ -1,4 +1,4 @@
-//! Whether a call is worth trying: pure, time comes in as a value.
+//! Decides whether a call to a server is tried. The code has no side effects; the caller passes the time as a value.
 //!
 //! ```text
 //!            FAILURES in a row              pause over, the next call
@@ -7,8 +7,8 @@
 //!     └── a call succeeded ───────┴── it failed, or was never heard of again ────┘
 //! ```
 //!
-//! Invariants: while open nobody is let through; while probing one call is, and another only when that one has
-//! had its time. The pause doubles up to [`LONGEST`].
+//! Invariants: while the breaker is open, no call is let through. While it is probing, one call is let through, and
+//! another one only after the time of the first has passed. The pause doubles up to [`LONGEST`].
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 const FAILURES: u32 = 3;
 /// The pause after the breaker has opened for the first time.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// No pause is longer.
+/// The longest pause.
 pub(super) const LONGEST: Duration = Duration::from_millis(800);
 
 /// Whether calls to a server are let through, refused, or tried one at a time.
@@ -36,7 +36,8 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// Whether a call that takes at most `patience` may be tried; if not, how long nobody will be let through.
+    /// Whether a call that takes at most `patience` may be tried. If not, the error is for how long no call will be let
+    /// through.
     pub(super) fn admit(&mut self, now: Instant, patience: Duration) -> Result<(), Duration> {
         match *self {
             Self::Closed { .. } => Ok(()),
@@ -48,19 +49,19 @@ impl Breaker {
         }
     }
 
-    /// A call was given up before there could be news of it: if it was to probe, another may.
+    /// A call was given up before its result was known. If the breaker is probing, another call may probe from now on.
     pub(super) fn abandoned(&mut self, now: Instant) {
         if let Self::Probing { pause, .. } = *self {
             *self = Self::Open { until: now, pause };
         }
     }
 
-    /// A call was answered.
+    /// A call succeeded: the breaker closes.
     pub(super) fn succeeded(&mut self) {
         *self = Self::default();
     }
 
-    /// A call was not.
+    /// A call failed.
     pub(super) fn failed(&mut self, now: Instant) {
         *self = match *self {
             Self::Closed { failures } if failures + 1 < FAILURES => Self::Closed { failures: failures + 1 },
