@@ -1,5 +1,5 @@
 //! How long a subscription waits before it reads again after a failure: longer each time, and differently for each
-//! subscription, so that those that wait for the same store do not all come back in one instant.
+//! connection, so that connections that wait for the same store do not all come back at the same moment.
 
 const FIRST_MS: u64 = 1000;
 
@@ -14,7 +14,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Counts a failure, and gives the time to wait in milliseconds. `seed` is the subscription's own.
+    /// Counts a failure, and gives the time to wait in milliseconds. `seed` is the number of the connection.
     pub(crate) fn failed(&mut self, seed: u64) -> u64 {
         let most = FIRST_MS << self.failures.min(DOUBLINGS_MAX);
         self.failures = self.failures.saturating_add(1);

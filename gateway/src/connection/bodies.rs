@@ -16,9 +16,9 @@ use crate::protocol::one_line::one_line;
 /// The most bytes of JSON that are kept.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What a change is kept by. An `add` has one place in one outbox only, so an id that is used again after a delete
-/// has another key. A change from before a move of its item shows the rank that the item had then. A direct item is
-/// in no outbox and has few readers: it is not kept.
+/// The key of a change's JSON. An `add` has one place in one outbox only, so an id that is used again after a delete
+/// has another key. A change from before a move of its item shows the rank that the item had then. A direct item is in
+/// no outbox and has few readers: it is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     add: bool,

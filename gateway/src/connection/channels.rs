@@ -100,7 +100,7 @@ impl Channels {
         &mut self.named[at]
     }
 
-    /// Lets each channel that `why` concerns want a turn.
+    /// Marks each channel that `why` concerns, so that the channel wants a turn.
     pub(super) fn wake(&mut self, why: Wake) {
         for channel in once(&mut self.main).chain(&mut self.named).filter(|channel| why.concerns(channel.feed)) {
             channel.woken = true;
@@ -125,8 +125,8 @@ impl Channels {
         self.turn = asked.feed;
     }
 
-    /// Gives the turn to the next channel that wants one, counted from the one that had it last; `None` if there is
-    /// none.
+    /// Gives the turn to the next channel that wants a turn, counted from the channel that had it last; `None` if no
+    /// channel wants a turn.
     pub(super) fn take_turn(&mut self) -> Option<FeedId> {
         let last = self.iter().position(|channel| channel.feed == self.turn).unwrap_or(0);
         let others_first = self.iter().cycle().skip(last + 1).take(1 + self.named.len());

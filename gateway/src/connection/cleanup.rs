@@ -25,8 +25,8 @@ static UNSAVED: LogLimit = LogLimit::new();
 static UNRELEASED: LogLimit = LogLimit::new();
 
 /// Ends the session: first leaves the seat, so that counts are right at once; then saves the last acknowledged
-/// positions, which needs the claim; then releases the claim. If it is dropped, the rest is not done: positions may be
-/// lost, and the claim lasts until the device claims again or the node's lease lapses.
+/// positions, which needs the claim; then releases the claim. If the future is dropped, the rest is not done: positions
+/// may be lost, and the claim lasts until the device claims again or the node's lease lapses.
 pub(crate) async fn clean_up(
     shared: Arc<Shared>,
     slot: Arc<Slot>,

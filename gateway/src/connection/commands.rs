@@ -22,7 +22,8 @@ use crate::protocol::{Close, Command, Connected, ErrorCode, Format, Refreshed, R
 const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
 
 impl Connection {
-    /// Starts the next command, unless one is in flight or its reply would find no room. Gives whether one was started.
+    /// Starts the next command, unless a command is in flight or there is no room for the reply. Returns whether a
+    /// command was started.
     pub(super) fn next_command(&mut self) -> Result<bool, End> {
         if self.answering.is_some() || self.subscribing.is_some() {
             return Ok(false);
@@ -177,7 +178,8 @@ impl Connection {
         let ttl = self.expire_at(expires_at);
         let settings = &self.shared.settings.now();
         let now = self.shared.uptime.elapsed_ms();
-        // Devices that connect in one instant get different times, so that they are not pinged in one instant for ever.
+        // Devices that connect at the same moment get different times, so that they are not always pinged at the same
+        // moment.
         let spread = scattered(self.slot.connection) % 512;
         let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
         self.deadlines.connect = NEVER;

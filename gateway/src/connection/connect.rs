@@ -31,7 +31,7 @@ use crate::node::revocations::Revocations;
 use crate::node::slot::Slot;
 use crate::protocol::{Close, Connect, ErrorCode};
 
-/// Carries out `connect`. It must be run to its end once begun: if it is dropped, a claim that it made is not released.
+/// Carries out `connect`. The future must be run to its end: if it is dropped, a claim that it made is not released.
 pub(crate) async fn connect(shared: Arc<Shared>, slot: Arc<Slot>, asked: Box<Connect>, client: Client) -> Outcome {
     if asked.token.is_empty() {
         return Err(ErrorCode::Unauthorized.because("connect needs a token: the JWT of a user").into());
@@ -64,8 +64,8 @@ pub(crate) async fn connect(shared: Arc<Shared>, slot: Arc<Slot>, asked: Box<Con
         }
     };
     who.claimed(claimed.token);
-    // A claim that was slow may have replaced a connection that the device made after it had left this one. If its
-    // goodbye came before the answer to the claim, the connection reads it now.
+    // A slow claim may have replaced a connection that the device made after it had left this connection. The yield
+    // lets this connection read a goodbye that came before the answer to the claim.
     yield_now().await;
     let why = if slot.ends() { Closing::Displaced } else { Closing::Replaced };
     shared.local.pool.end_older(&who, why);

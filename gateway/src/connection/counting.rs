@@ -1,8 +1,9 @@
 //! Whether the device of one channel wants to know how much is unread, and what it was told last.
 //!
-//! It takes two bytes, which were free in every connection: two flags, and 14 bits of what the device was told to be
-//! seen. They tell any two positions of one epoch apart that are less than 16,384 changes apart, and hardly ever take
-//! two others for the same. If they do, the device learns what is seen with the next change of it.
+//! It takes two bytes, which were free in every connection: two flags, and 14 bits that stand for the position up to
+//! which the device was told that the feed is seen. Two positions of one epoch with less than 16,384 changes between
+//! them have different bits; two others hardly ever have the same bits. If they have, the device is told of what is
+//! seen with the next change of that.
 
 use feedgate_common::Position;
 
@@ -41,7 +42,7 @@ impl Counting {
         looks
     }
 
-    /// Notes that the device is told that so much is seen. False if that is what it was told last.
+    /// Notes that the device is told that the feed is seen up to `seen`. False if the device was told the same last.
     pub(super) fn tells(&mut self, seen: Option<Position>) -> bool {
         let told = seen
             .map_or(0, |at| (at.epoch.0 as u16).wrapping_mul(0x9e37).wrapping_add(at.offset as u16).wrapping_add(1))

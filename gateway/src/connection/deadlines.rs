@@ -5,7 +5,7 @@
 use crate::protocol::Close;
 use crate::settings::Settings;
 
-/// A process that notices a deadline so many milliseconds late stood still: it was stopped, or its machine was.
+/// If a deadline is noticed this many milliseconds late, the process or its machine was stopped meanwhile.
 const STOOD_STILL_MS: u64 = 2000;
 
 /// The value of a deadline that is not set.
@@ -39,9 +39,9 @@ impl Deadlines {
         Self { connect, ping, pong, unanswered: 0, slow, expiry, reread, goodbye }
     }
 
-    /// The earliest of all deadlines. That for `connect` is left out if `is_connecting`: it has come, and waits for the
-    /// stores. That for a pong is left out unless the connection `hears`, which means that it reads what comes: the
-    /// pong may lie behind what is not read yet.
+    /// The earliest of all deadlines. The deadline for `connect` is left out if `is_connecting`: the command has come,
+    /// and waits for the stores. The deadline for a pong is left out unless the connection `hears`, which means that it
+    /// reads what comes: the pong may lie behind bytes that are not read yet.
     pub(crate) fn next(&self, is_connecting: bool, hears: bool) -> u64 {
         let Self { connect, ping, pong, unanswered: _, slow, expiry, reread, goodbye } = *self;
         let connect = if is_connecting { NEVER } else { connect };
@@ -49,21 +49,21 @@ impl Deadlines {
         connect.min(ping).min(pong).min(slow).min(expiry).min(reread).min(goodbye)
     }
 
-    /// Whether a deadline has come that holds whatever the peer has sent: one besides those for `connect` and for a
-    /// pong.
+    /// Whether one of the deadlines `slow`, `expiry`, `reread` and `ping` has come, which do not depend on what the
+    /// peer has sent.
     pub(crate) fn are_due(&self, now: u64, hears: bool) -> bool {
         now >= self.slow.min(self.expiry).min(self.reread) || self.is_ping_due(now, hears)
     }
 
     /// Whether a ping is to be sent. While a pong is overdue, no further ping is sent, unless nothing that comes is
-    /// read: the peer goes if it gets no pings.
+    /// read: a peer that gets no pings closes the connection.
     pub(crate) fn is_ping_due(&self, now: u64, hears: bool) -> bool {
         now >= self.ping && (now < self.pong || !hears)
     }
 
     /// The code to close with if the peer has not sent in time what it must send: a `connect`, unless `is_connecting`,
-    /// or a pong, if the connection `hears`. If that is noticed as late as [`STOOD_STILL_MS`], the peer gets the time
-    /// anew: what it was to answer may have left only now.
+    /// or a pong, if the connection `hears`. If that is noticed as late as [`STOOD_STILL_MS`], the peer gets the whole
+    /// time again: the ping that it has to answer may have left only now.
     pub(crate) fn overdue(&mut self, now: u64, is_connecting: bool, hears: bool, settings: &Settings) -> Option<Close> {
         let connect = (!is_connecting).then_some((&mut self.connect, settings.connect_within_secs, Close::Stale));
         let pong = hears.then_some((&mut self.pong, settings.pong_within_secs, Close::NoPong));

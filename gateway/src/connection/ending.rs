@@ -68,7 +68,7 @@ impl Connection {
         self.ending = Some(Box::new(Ending { cleanup: Some(Box::pin(cleanup)), socket }));
     }
 
-    /// Tells the peer the code and the reason, which goes on with `why` unless that is empty. Nothing may follow it.
+    /// Tells the peer the code and the reason, which ends with `why` if that is not empty. Nothing may follow it.
     fn say_goodbye(&mut self, close: Close, why: &'static str) {
         let reason = close.reason(why);
         match &mut self.transport {

@@ -38,7 +38,7 @@ pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<
     })
 }
 
-/// The entries asked for and the log's last position; `None` if `since` is not served any more.
+/// The entries asked for and the log's last position; `None` if the log does not serve `since` any more.
 async fn stretch(
     changes: &Changes,
     key: InboxKey,

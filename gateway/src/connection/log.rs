@@ -1,8 +1,8 @@
 //! The log lines about devices that come and go.
 //!
-//! Invariants: a session keeps nothing for its lines, since all that they say is known for other reasons. A line that
-//! the filter leaves out costs no lock. An end that is in the course of things is told at `debug`: a hundred thousand
-//! devices come and go all the time, and `/metrics` counts them.
+//! Invariants: a session stores nothing for its log lines, since all that the lines say is stored for other purposes. A
+//! line that the filter leaves out costs no lock. An ordinary end is logged at `debug`: a hundred thousand devices come
+//! and go all the time, and `/metrics` counts them.
 
 use feedgate_common::metrics::Labels;
 use tracing::Level;
@@ -63,7 +63,7 @@ impl Connection {
         }
     }
 
-    /// Logs how the connection ends, before anything of it is taken apart.
+    /// Logs how the connection ends. To be called before parts of the connection are taken out.
     pub(super) fn log_end(&self, ended: Ended) {
         let strange = is_strange(ended);
         let wanted = if strange { tracing::enabled!(Level::INFO) } else { tracing::enabled!(Level::DEBUG) };

@@ -8,7 +8,7 @@
 //!   timer ──▶ pings, pongs, expiry, a look at the log now and then
 //! ```
 //!
-//! The task is this struct itself, polled. It holds no rules besides the order in which things are done.
+//! The task is this struct itself, polled. It holds no rules except the order in which things are done.
 //!
 //! Invariants:
 //! - Commands are carried out one after another, in the order they came; pongs and pushes do not wait for them.
@@ -18,7 +18,7 @@
 //!   the node's [budget](crate::limits::budget), and while that is full no command is carried out whose reply might
 //!   have to wait.
 //! - Deadlines are looked at before anything is sent: no frame is sent after the token and its grace.
-//! - A peer is closed for want of a `connect` or a pong only after everything that has come from it was read.
+//! - A peer is closed for a missing `connect` or pong only after everything that has come from the peer was read.
 //! - When a connection ends, its seat is left, its positions are saved and its claim is released. If the task is
 //!   dropped, only the seat is left.
 //!
@@ -76,8 +76,8 @@ use crate::node::metrics::Carrier;
 use crate::node::slot::{Slot, Wake};
 use crate::protocol::{Close, Command, Format, Malformed, Message, Verb, json, protobuf};
 
-/// No more is read while this many commands wait behind the one in flight; a single frame may bring more, up to the
-/// allowance.
+/// Nothing more is read while this many commands wait behind the command in flight. A single frame may bring more
+/// commands, up to the allowance.
 const WAITING_MAX: usize = 16;
 
 /// One of this many looks at the log also looks at what was seen, in case the message about it was lost.

@@ -65,7 +65,7 @@ impl From<TokenError> for Stop {
     fn from(error: TokenError) -> Self {
         match error {
             TokenError::Expired => ErrorCode::TokenExpired.into(),
-            // At this error the SDK asks the app for a token and connects again, later and later.
+            // At this error the SDK asks the app for a token and connects again, after longer and longer pauses.
             TokenError::Revoked | TokenError::UnknownKey => ErrorCode::TokenExpired.because(error.why()).into(),
             TokenError::Invalid(why) => Self::BadToken(why),
         }

@@ -1,8 +1,8 @@
 //! Carries out what a subscription asks of the log: the read, the items that the log refers to, and the bytes to send.
 //!
 //! Bounds: in this node as many reads run at once, by WebSocket and by HTTP, as there are
-//! [permits](crate::node::Reads::permit); the rest wait. They hold as many bytes as the [`budget`] has room for, of
-//! which a subscription takes one slice and one change.
+//! [permits](crate::node::Reads::permit); the rest wait. All reads together hold at most the bytes that the [`budget`]
+//! has room for; a subscription takes room for one slice and one change.
 
 use std::sync::Arc;
 
@@ -51,12 +51,12 @@ pub(crate) struct Wanted {
 #[derive(Clone, Copy)]
 pub(crate) struct Pushes {
     pub(crate) format: Format,
-    /// Whether they have the number of the channel in place of its name.
+    /// Whether the pushes have the number of the channel in place of its name.
     pub(crate) numbered: bool,
 }
 
-/// Does what a subscription asks with `ask`, for this device. It may be dropped at any time; it changes nothing, except
-/// that a missing inbox is rebuilt.
+/// Does what a subscription asks with `ask`, for this device. The future may be dropped at any time: a read changes
+/// nothing, except that a missing inbox is rebuilt.
 pub(crate) async fn read(shared: Arc<Shared>, who: Arc<Identity>, pushes: Pushes, wanted: Wanted) -> Result<Reading> {
     let reading = find(&shared, &who, pushes, wanted).await?;
     if !wanted.count {

@@ -1,5 +1,5 @@
-//! Carries out `rpc page`: gives a page of the feed in display order, as JSON like by HTTP; a page of large items is
-//! shorter.
+//! Carries out `rpc page`: gives a page of the feed in display order, as the same JSON as by HTTP. A page of large
+//! items has fewer items.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Carries out `rpc seen`: the user has seen a feed up to a position, on whatever device. Without a position it only
-//! asks.
+//! Carries out `rpc seen`: the user has seen a feed up to a position, on whatever device. Without a position, the
+//! command only asks what was seen and is unread.
 //!
 //! A position of another epoch, or after the log's last position, is refused and changes nothing.
 
@@ -13,7 +13,8 @@ use super::shared::Shared;
 use crate::node::identity::Identity;
 use crate::protocol::{ErrorCode, Reply};
 
-/// Stores and counts. May be dropped at any time; then it may be stored, and not answered.
+/// Stores the position, and counts what is unread. May be dropped at any time; then the position may be stored without
+/// an answer.
 pub(crate) async fn seen(
     shared: Arc<Shared>,
     who: Arc<Identity>,

@@ -25,7 +25,7 @@ pub(super) struct Subscribing {
     pub(super) id: u32,
     /// What the device has asked for.
     pub(super) asked: Subscribe,
-    /// Where it starts; set once that is known, until its read begins.
+    /// Where the subscription starts: `None` until that is known, and again once its read has begun.
     pub(super) start: Option<Start>,
 }
 
@@ -38,8 +38,8 @@ struct Brought {
 }
 
 impl Connection {
-    /// Begins the subscription in the making, if its start is known and nothing else is being read. Gives whether it
-    /// did.
+    /// Begins the subscription in the making, if its start is known and nothing else is being read. Returns whether a
+    /// subscription was begun.
     pub(super) fn open(&mut self) -> Result<bool, End> {
         let (Some(subscribing), None) = (&mut self.subscribing, &self.reading) else { return Ok(false) };
         let Some(start) = subscribing.start.take() else { return Ok(false) };
@@ -65,8 +65,8 @@ impl Connection {
         self.slot.listen(&open.map(|channel| channel.feed).collect::<Vec<_>>());
     }
 
-    /// Gives turns to the channels that want one, until one of them reads. Call when everything is sent. Gives whether
-    /// one had a turn.
+    /// Gives turns to the channels that want one, until one of them reads. Call when everything is sent. Returns
+    /// whether a channel had a turn.
     pub(super) fn take_turns(&mut self) -> Result<bool, End> {
         let mut worked = false;
         while self.reading.is_none()
@@ -113,13 +113,14 @@ impl Connection {
         }
     }
 
-    /// Nothing was read for this feed, nor what was seen of it.
+    /// Passes a failed read to the subscription of this feed. What was seen of the feed is read again too.
     fn failed(&mut self, feed: FeedId) -> Result<(), End> {
         self.channels.of(feed).counting.look();
         self.drive(feed, Input::Failed, &Brought::default())
     }
 
-    /// Tells the device what is seen, if it was not told before and the subscription goes on in that log.
+    /// Tells the device up to where the feed was seen, if it was not told before and the subscription is in the same
+    /// epoch.
     fn tell(&mut self, feed: FeedId, sight: Option<Sight>) {
         let Some(sight) = sight else { return };
         let at = self.channels.subscription(feed).map(Subscription::position);

@@ -1,9 +1,9 @@
 //! Finds where the frames begin in what a peer sends, before the WebSocket parser gets the bytes.
 //!
-//! The socket needs three things that the parser does not tell. The parser gives no message for an empty continuation
-//! frame, so a flood of them would cost the peer nothing. And it takes the close code 1014 (bad gateway), which IANA
-//! registered after RFC 6455 was written, for a forbidden code and answers 1002. It does not say whether its buffer
-//! holds a part of a message.
+//! The socket needs three things that the parser does not tell. First, the parser gives no message for an empty
+//! continuation frame, so a flood of such frames would cost the peer nothing. Second, the parser answers the close code
+//! 1014 (bad gateway) with 1002, as a forbidden code: IANA registered 1014 after RFC 6455 was written. Third, the
+//! parser does not say whether its buffer holds a part of a message.
 //!
 //! ```text
 //!   bytes of a read ──▶ pass: counts the frames, writes 1013 for 1014 ──▶ the parser
@@ -15,7 +15,7 @@
 /// The bit of a head's first byte that says that no further frame of the message follows.
 const FIN: u8 = 0x80;
 
-/// The opcode of a close frame, and the least one of a control frame.
+/// The opcode of a close frame, which is the least opcode of a control frame.
 const CLOSE: u8 = 8;
 
 /// The first byte of both close codes, 1013 and 1014; the next two constants are their second bytes.
@@ -26,7 +26,7 @@ const BAD_GATEWAY_LOW: u8 = (BAD_GATEWAY & 0xFF) as u8;
 /// The close code of a gateway whose upstream has failed.
 pub(crate) const BAD_GATEWAY: u16 = 1014;
 
-/// Follows the frames of one connection. It has 12 bytes, since every connection has one.
+/// Follows the frames of one connection. It takes only 12 bytes, since every connection has such a follower.
 #[derive(Debug, Default)]
 pub(crate) struct FrameHeads {
     /// Bytes of the payload that are still to come; within a head, the length as far as it is read. A length that does
@@ -91,7 +91,7 @@ impl FrameHeads {
         self.close == CloseCode::BadGateway
     }
 
-    /// Whether all that has passed are whole messages: the next byte begins another one.
+    /// Whether only whole messages have passed, so that the next byte begins another message.
     pub(crate) fn is_between_messages(&self) -> bool {
         self.part == Part::Head(0) && !self.goes_on
     }

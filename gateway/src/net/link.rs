@@ -18,7 +18,7 @@ use crate::limits::budget::{Reservation, Share};
 use crate::limits::pace::Pace;
 use crate::net::maybe_tls::MaybeTls;
 
-/// The most read calls for what a peer sends after our last word, each of a KiB at most.
+/// The most read calls for what a peer sends after our last bytes; each call reads at most 1 KiB.
 const READS_AFTER_CLOSE: u32 = 256;
 
 /// The most read calls per poll, so that a flood of tiny fragments does not hold a thread.
@@ -30,7 +30,7 @@ pub(crate) struct Link {
     stream: MaybeTls,
     /// The bytes that wait to be written; `None` if there are none.
     out: Option<Box<Outgoing>>,
-    /// How often something was read since this was last asked, as the rate of reads is charged.
+    /// The reads that were not yet taken by [`take_reads`](Self::take_reads), which charges them to the rate of reads.
     pub(super) reads: u32,
     /// How many read calls are left in this poll of the task.
     pub(super) reads_left: u32,
@@ -45,7 +45,7 @@ struct Outgoing {
     held: Option<Reservation>,
     /// Whether there was no room to count all of `bytes`.
     uncounted: bool,
-    /// How long the peer is waited for; set by the first write that had to wait.
+    /// Until when the peer must take more bytes; set by the first write that had to wait.
     pace: Option<Pace>,
     /// The traced changes among `bytes`.
     pushing: Option<Pushing>,
@@ -73,13 +73,13 @@ impl Link {
         self.out.is_none()
     }
 
-    /// How often something was read since this was last called, 256 bytes at most each time; or how many frames began
-    /// in it, if these are more.
+    /// Takes the count of reads since the last call. A read of up to 256 bytes counts as one, or as the number of
+    /// frames that began in it, if that is larger.
     pub(crate) fn take_reads(&mut self) -> u32 {
         std::mem::take(&mut self.reads)
     }
 
-    /// Counts what is sent next as `held`, until all is written.
+    /// Keeps the reservation `held` for the bytes that are sent next, until all bytes are written.
     pub(crate) fn hold(&mut self, held: Reservation) {
         match &mut self.out.get_or_insert_default().held {
             Some(before) => before.merge(held),
@@ -87,7 +87,7 @@ impl Link {
         }
     }
 
-    /// Changes of what is sent next are traced: their spans end when all is written.
+    /// Notes that changes among the bytes that are sent next are traced: their spans end when all bytes are written.
     pub(crate) fn traces(&mut self, pushing: Pushing) {
         match &mut self.out.get_or_insert_default().pushing {
             Some(before) => before.merge(pushing),
@@ -126,8 +126,8 @@ impl Link {
         Some(self.out.as_ref()?.pace?.until())
     }
 
-    /// Writes until all is written, then gives the buffer back to the allocator. A peer that makes us wait may receive
-    /// nothing for `timeout`; `now` gives the time in milliseconds.
+    /// Writes until all is written, then gives the buffer back to the allocator. A peer that makes us wait is too slow
+    /// once it has taken nothing for `timeout`; `now` gives the time in milliseconds.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -168,8 +168,9 @@ impl Link {
         flushed
     }
 
-    /// Reads and drops what the peer still sends after our last word, until it ends: closing with unread bytes would
-    /// reset the connection, and the peer might never see why. Gives up after [`READS_AFTER_CLOSE`] reads.
+    /// Reads and drops what the peer still sends after our last bytes, until the peer ends the connection: closing with
+    /// unread bytes would reset the connection, and the peer might never see why. Gives up after [`READS_AFTER_CLOSE`]
+    /// reads.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..READS_PER_POLL {
             match ready!(self.poll_skip(cx)) {
@@ -182,8 +183,8 @@ impl Link {
         Poll::Pending
     }
 
-    /// Ready once [`try_read`](Self::try_read) has something to give. What TLS pulls from the socket for it counts as
-    /// read.
+    /// Ready once [`try_read`](Self::try_read) has something to give. Each time that TLS pulls bytes from the socket
+    /// for this counts as a read.
     pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.poll_readable(cx, &mut self.reads_left, &mut self.reads)
     }

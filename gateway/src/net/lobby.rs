@@ -5,8 +5,8 @@
 //!                └── no room: of the older half, the least known has to go
 //! ```
 //!
-//! Invariant: at most `room` connections are inside. Readers cannot keep out a backend: it sends a request long before
-//! it is among the older half, and is not asked to leave once its key was seen.
+//! Invariant: at most `room` connections are inside. Readers cannot keep out a backend: a backend sends a request long
+//! before its connection is in the older half, and is not asked to leave once its key was seen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(crate) struct Guest {
     standing: AtomicU8,
     asked_to_leave: AtomicBool,
     leave: Notify,
-    /// What the connection counts for at its address; `None` if no limit per address holds for it.
+    /// The counted place of the connection at its address; `None` if no limit per address holds for the connection.
     stay: Mutex<Option<Stay>>,
     /// How many requests have come, counted when the head is complete. Wraps around.
     requests: AtomicU32,
@@ -89,8 +89,8 @@ impl Lobby {
         Arc::new(Self { room: room.max(1), guests: Mutex::default(), left: Notify::new() })
     }
 
-    /// Waits for a free place and takes it. While there is none, asks one connection after another to leave. Cancel
-    /// safe, but a connection that was asked still leaves; for one caller at a time.
+    /// Waits for a free place and takes it. While no place is free, asks one connection after another to leave. For one
+    /// caller at a time. Cancel safe, but a connection that was asked to leave still leaves.
     pub(crate) async fn enter(self: &Arc<Self>, stay: Option<Stay>) -> Admission {
         let guest = Arc::new(Guest::new(stay));
         loop {
@@ -173,8 +173,8 @@ impl Guest {
         request.get()
     }
 
-    /// Raises the standing to `standing`, never lowers it. From a reader's token on, its address no longer counts it as
-    /// unauthenticated.
+    /// Raises the standing to `standing`, never lowers it. From [`Standing::Reader`] on, the address no longer counts
+    /// the connection as unauthenticated.
     pub(crate) fn shows(&self, standing: Standing) {
         self.standing.fetch_max(standing as u8, Ordering::AcqRel);
         if standing >= Standing::Reader
@@ -213,7 +213,7 @@ impl Guest {
         self.stay.lock().is_some()
     }
 
-    /// Takes out what the connection counts for at its address, to hand it to the WebSocket that it becomes.
+    /// Takes out the counted place at the address, to hand it to the WebSocket that the connection becomes.
     pub(crate) fn take_stay(&self) -> Option<Stay> {
         self.stay.lock().take()
     }

@@ -1,12 +1,12 @@
-//! The mailboxes of the sessions on this node whose devices cannot write to their own connection: they send each
-//! message by a request of its own, which may arrive at any node.
+//! The mailboxes of the sessions on this node whose devices cannot write to their own connection. Such a device sends
+//! each message by a request of its own, which may arrive at any node.
 //!
 //! ```text
 //!   POST /emulation ──▶ put ──▶ mailbox ──▶ the session's task
 //! ```
 //!
-//! Invariant: a mailbox holds at most [`ROOM`] messages and [`BYTES`] bytes, or one larger message (I18), and is gone
-//! when its owner is.
+//! Invariant: a mailbox holds at most [`ROOM`] messages and [`BYTES`] bytes, or one larger message (I18). A mailbox is
+//! removed when its owner is dropped.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -36,7 +36,7 @@ pub(crate) enum NotPut {
 #[derive(Default)]
 pub(crate) struct Mailboxes(DashMap<u128, Inlet, FxBuildHasher>);
 
-/// Where messages for one mailbox go in.
+/// The entrance of one mailbox: its free bytes, and the sender of its messages.
 struct Inlet {
     room: Arc<Semaphore>,
     sender: Sender<(Bytes, OwnedSemaphorePermit)>,
@@ -59,7 +59,7 @@ impl Mailboxes {
     }
 }
 
-/// The mailbox of one session. Dropping it closes it.
+/// The mailbox of one session. Dropping the mailbox closes it.
 pub(crate) struct Mailbox {
     all: Arc<Mailboxes>,
     number: u128,

@@ -88,8 +88,8 @@ impl MaybeTls {
     }
 }
 
-/// Decrypts what was pulled, and tells whether there is something to take: bytes or the peer's goodbye. What TLS itself
-/// has to answer is sent as far as the socket takes it; the next flush sends the rest.
+/// Decrypts what was read from the socket, and tells whether there is plaintext or the peer's end of TLS to take. Bytes
+/// that TLS itself has to send are written as far as the socket takes them; the next flush sends the rest.
 fn has_plaintext(tcp: &TcpStream, tls: &mut ServerConnection) -> io::Result<bool> {
     let processed = tls.process_new_packets();
     if tls.wants_write() {
@@ -122,7 +122,7 @@ impl io::Write for Bare<'_> {
     }
 }
 
-/// Does with either kind of stream what `$do` says.
+/// Runs `$do`, with `$stream` as the plain or the encrypted stream.
 macro_rules! either {
     ($either:expr, $stream:ident => $do:expr) => {
         match $either.get_mut() {

@@ -1,4 +1,4 @@
-//! Logs why connections are refused, so that an operator sees it.
+//! Logs why connections are refused, for the operator.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use crate::limits::log_limit::LogLimit;
 use crate::net::address::Client;
 
-/// The log lines about refusals of one sort. Each cause has its own limit, so that a flood of one hides no other. There
-/// are as many causes as there are texts in the code.
+/// The log lines about refusals of one sort. Each cause has its own limit, so that a flood of one cause hides no other
+/// cause. The causes are few, since each is a text in the code.
 #[derive(Debug)]
 pub(crate) struct Refusals {
     what: &'static str,

@@ -26,8 +26,8 @@ use crate::net::frame_heads::{BAD_GATEWAY, FrameHeads};
 use crate::net::link::Link;
 use crate::net::maybe_tls::MaybeTls;
 
-/// The bytes of the reader's buffer, which a connection keeps for life: room for a pong or an `ack`. A larger frame
-/// stretches the buffer while it is read.
+/// The bytes of the reader's buffer, which a connection keeps as long as it lives: room for a pong or an `ack`. A
+/// larger frame stretches the buffer while the frame is read.
 pub(crate) const READ_BUFFER: usize = 256;
 
 /// What was received from the peer.
@@ -83,7 +83,7 @@ struct Wire {
 
 impl Socket {
     /// Makes the WebSocket of a connection that was upgraded. `early` holds bytes of frames that came before the
-    /// upgrade was done. No message or frame of the peer may exceed `message_max` bytes. Those that are sent are of the
+    /// upgrade was done. No message or frame of the peer may exceed `message_max` bytes. Frames to the peer are of the
     /// kind `frames`.
     pub(crate) fn new(stream: MaybeTls, early: &[u8], message_max: usize, frames: Frames) -> Self {
         let config = config(message_max);
@@ -137,7 +137,7 @@ impl Socket {
     }
 
     /// Gives a stretched buffer back to the allocator if nothing is in it. To be called when the context has asked for
-    /// more bytes than there are: then it holds no whole frame.
+    /// more bytes than there are: then its buffer holds no whole frame.
     fn shrink(&mut self) {
         if self.stretched && self.wire.heads.is_between_messages() && self.context.can_write() {
             self.context = WebSocketContext::new(Role::Server, Some(*self.context.get_config()));
@@ -152,7 +152,7 @@ impl Socket {
             Message::Binary(bytes) => Incoming::Binary(bytes),
             Message::Frame(_) => unreachable!("only a writer is given bare frames"),
             Message::Ping(_) | Message::Pong(_) => {
-                // Moves the pong into `out`, which cannot fail.
+                // Moves the pong to the bytes that wait in the link, which cannot fail.
                 let _ = self.context.flush(&mut self.wire);
                 Incoming::Control
             }
@@ -163,10 +163,10 @@ impl Socket {
         }
     }
 
-    /// Moves the answer to a close frame into `out`.
+    /// Moves the answer to a close frame to the bytes that wait in the link.
     fn answer_close(&mut self) {
         let begins_at = self.wire.link.bytes().len();
-        // The flush always fails, with the news that the connection is closed, which is known here.
+        // The flush always fails with an error which says that the connection is closed; this is known here.
         let _ = self.context.flush(&mut self.wire);
         if self.wire.heads.is_bad_gateway()
             && let Some(code) = self.wire.link.bytes().get_mut(begins_at + 2..begins_at + 4)
@@ -175,7 +175,7 @@ impl Socket {
         }
     }
 
-    /// Appends one frame, whose payload `write` appends to what it is given.
+    /// Appends one frame: `write` appends the payload to the vector that it is given.
     pub(crate) fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let kind = self.frames as u8;
         let out = self.wire.link.bytes();
@@ -236,7 +236,7 @@ impl Write for Wire {
 fn config(message_max: usize) -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
-        // Pongs and close frames are passed on at once into `out`, which the connection bounds.
+        // Pongs and close frames are passed on at once to the link, whose bytes the connection bounds.
         .write_buffer_size(0)
         .max_write_buffer_size(1024)
         .max_message_size(Some(message_max))

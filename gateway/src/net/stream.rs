@@ -1,5 +1,5 @@
-//! The answer to an HTTP request that goes on for as long as a session: where WebSocket is blocked, it carries what a
-//! device is sent.
+//! An HTTP answer that goes on for as long as a session. Where WebSocket is blocked, this answer carries the frames to
+//! the device.
 //!
 //! ```text
 //!   first message (in the request), then the mailbox ──▶ Incoming
@@ -24,11 +24,11 @@ use crate::net::socket::{Broken, Incoming, READ_BUFFER};
 pub(crate) enum Framing {
     /// Text, each frame ending with a line feed.
     Lines,
-    /// Bytes that say where they end.
+    /// Binary frames, each of which contains its length.
     Bytes,
     /// Text as events of `text/event-stream`.
     Events,
-    /// Events as they are, for a device that sends nothing after its request.
+    /// Complete events of `text/event-stream`, for a device that sends nothing after its request.
     OneWay,
 }
 
@@ -72,7 +72,7 @@ impl Stream {
         &mut self.link
     }
 
-    /// The number of its session, by which the device's messages find it.
+    /// The number of the session, by which messages of the device find its mailbox.
     pub(crate) fn number(&self) -> u128 {
         self.mailbox.number()
     }
@@ -106,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// Appends one frame, whose payload `write` appends to what it is given.
+    /// Appends one frame: `write` appends the payload to the vector that it is given.
     pub(crate) fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let framing = self.framing;
         let out = self.link.bytes();
@@ -130,7 +130,7 @@ impl Stream {
 /// The field of an event that holds a line of its text.
 const FIELD: &[u8] = b"data: ";
 
-/// Begins each line after the first as a field, in what stands from `start` on.
+/// Puts [`FIELD`] in front of each line after the first, in the bytes of `out` from `start` on.
 fn each_line_as_a_field(out: &mut Vec<u8>, start: usize) {
     if !out[start..].contains(&b'\n') {
         return;

@@ -1,4 +1,4 @@
-//! What a port offers, so that the routes for the API key can stay off the port that the world reaches.
+//! The routes that a port offers, so that the routes for the API key can stay off the public port.
 
 use axum::http::request::Parts;
 

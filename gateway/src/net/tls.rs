@@ -3,7 +3,7 @@
 //! Invariants: TLS 1.2 and 1.3 alone; the only protocol inside is `http/1.1`. A new certificate holds for connections
 //! that come after it, and ends none. Sessions are resumed by tickets that only this process can open, so a node keeps
 //! nothing for a device that has gone. Where clients have to show a certificate, nothing is resumed: each handshake
-//! checks it against the authorities of now.
+//! checks the certificate of the client against the present authorities.
 
 use std::io;
 use std::sync::Arc;
@@ -51,11 +51,11 @@ pub struct Pem<'a> {
     pub client_ca: Option<&'a [u8]>,
 }
 
-/// What a port serves TLS with. Its clones are one, so that a new certificate reaches every port.
+/// What a port serves TLS with. All clones share one configuration, so that a new certificate reaches every port.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ArcSwap<ServerConfig>>,
-    /// Makes tickets. It outlives a certificate, so that a session is resumed also after a new one.
+    /// Makes tickets. It outlives a certificate, so that sessions are resumed after a new certificate too.
     tickets: Arc<dyn ProducesTickets>,
 }
 
@@ -101,7 +101,7 @@ fn config(texts: Pem<'_>, tickets: &Arc<dyn ProducesTickets>) -> Result<ServerCo
     if texts.client_ca.is_none() {
         config.ticketer = tickets.clone();
     } else {
-        // A ticket stands for a certificate that was checked against the authorities of before.
+        // A ticket would resume a session whose client certificate was checked against earlier authorities.
         config.send_tls13_tickets = 0;
     }
     Ok(config)

@@ -11,7 +11,7 @@ use crate::net::stream::Stream;
 pub(crate) enum Transport {
     /// A WebSocket, which most sessions have.
     Socket(Socket),
-    /// An endless answer. Its box keeps it from widening the memory of WebSockets.
+    /// An endless answer. It is in a box, so that it does not enlarge the memory of a WebSocket.
     Stream(Box<Stream>),
 }
 
@@ -32,7 +32,7 @@ impl Transport {
         }
     }
 
-    /// The number of the session, if its device sends by requests of their own.
+    /// The number of the session, if its device sends each message by a request of its own.
     pub(crate) fn number(&self) -> Option<u128> {
         match self {
             Self::Socket(_) => None,
@@ -40,7 +40,8 @@ impl Transport {
         }
     }
 
-    /// Limits every message to `message_max` bytes, from now on; a message that comes by a request was limited there.
+    /// Limits every message to `message_max` bytes, from now on. A message that comes by a request was limited at that
+    /// request.
     pub(crate) fn allow(&mut self, message_max: usize) {
         if let Self::Socket(socket) = self {
             socket.allow(message_max);
@@ -56,7 +57,7 @@ impl Transport {
         }
     }
 
-    /// Appends one frame, whose payload `write` appends to what it is given.
+    /// Appends one frame: `write` appends the payload to the vector that it is given.
     pub(crate) fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         match self {
             Self::Socket(socket) => socket.frame(write),

@@ -61,7 +61,7 @@ pub enum Found {
     },
     /// The log's last position.
     Head(Position),
-    /// The log does not serve the position any more; its last position is given.
+    /// The log does not serve the position any more; the log's last position is given.
     Gone(Position),
 }
 
@@ -77,7 +77,7 @@ impl Found {
 pub enum Ask {
     /// The log's last position.
     Head,
-    /// Whether it still serves this position, and its last position.
+    /// Whether the log still serves this position, and the log's last position.
     Serves(Position),
     /// The changes after this position.
     After(Position),
@@ -242,7 +242,7 @@ impl Subscription {
         match found {
             Found::Changes { first, last, head } => {
                 if first != self.position.offset + 1 || last + 1 < first || head < last {
-                    // The log broke its promise; nothing of its answer is passed on.
+                    // The answer of the log does not fit the position; nothing of the answer is passed on.
                     return Actions::one(Action::Close(Close::ServerError));
                 }
                 self.behind |= last < head;

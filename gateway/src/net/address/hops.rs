@@ -9,8 +9,8 @@ use super::ClientAddress;
 const FORWARDED: &str = "forwarded";
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The addresses in the header that `told_by` names, the one that was appended last first; `None` stands for an element
-/// that holds no address.
+/// The addresses in the header that `told_by` names, the last appended address first. `None` stands for an element that
+/// holds no address.
 ///
 /// Elements are split at every comma, inside quotes too: so nothing that a client has written, such as a quote left
 /// open, changes how the elements after it are read.

@@ -1,4 +1,4 @@
-//! Finds the address that a connection counts for, as limits per address know it.
+//! Finds the address for which a connection counts in the limits per address.
 //!
 //! ```text
 //!   peer of the socket ── is not trusted ───────────────────────────────▶ its key
@@ -65,7 +65,7 @@ impl fmt::Debug for AddressKey {
 pub(crate) struct Client(pub(crate) Option<AddressKey>);
 
 impl Client {
-    /// The client of the request; one that came by no port has no limit.
+    /// The client of a request. A request that came by no port has no limit.
     pub(crate) fn of(request: &Extensions) -> Self {
         request.get().copied().unwrap_or_default()
     }
@@ -84,18 +84,18 @@ impl fmt::Display for Client {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientAddress {
-    /// Trusted proxies do not name it: no limit per address holds for what they pass on.
+    /// Trusted proxies do not name the client: no limit per address holds for what they pass on.
     #[default]
     Connection,
-    /// Trusted proxies name it in the header `Forwarded` (RFC 7239).
+    /// Trusted proxies name the client in the header `Forwarded` (RFC 7239).
     Forwarded,
-    /// Trusted proxies name it in the header `X-Forwarded-For`.
+    /// Trusted proxies name the client in the header `X-Forwarded-For`.
     XForwardedFor,
-    /// Trusted proxies name it by the PROXY protocol, version 2.
+    /// Trusted proxies name the client by the PROXY protocol, version 2.
     ProxyProtocol,
 }
 
-/// The operator's own machines, and how they name the client that they pass on.
+/// The machines of the operator, and how they name the client whose requests they pass on.
 #[derive(Debug, Clone)]
 pub(crate) struct Proxies {
     trusted: Vec<Network>,
@@ -120,7 +120,7 @@ impl Proxies {
         self.told_by == ClientAddress::ProxyProtocol && self.trust(peer)
     }
 
-    /// The client that a connection of `peer` counts for, as far as its address alone tells.
+    /// The client that a connection of `peer` counts for, as far as the address of `peer` alone tells.
     pub(crate) fn client(&self, peer: IpAddr) -> Client {
         Client((!self.trust(peer)).then(|| AddressKey::of(peer)))
     }
@@ -136,7 +136,8 @@ impl Proxies {
             match hop {
                 Some(address) if self.trust(address) => nearest = address,
                 Some(address) => return Client(Some(AddressKey::of(address))),
-                // A trusted proxy does not know or does not say where this came from, so it counts for that proxy.
+                // A trusted proxy does not know or does not say where the request came from, so the request counts for
+                // that proxy.
                 None => return Client(Some(AddressKey::of(nearest))),
             }
         }

@@ -12,7 +12,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Whether `address` is in the network. It must be canonical: an IPv4 address is not written as an IPv6 address.
+    /// Whether `address` is in the network. `address` must be canonical: an IPv4 address is not written as an IPv6
+    /// address.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         let shares = |a: u128, b: u128, bits: u32| (a ^ b).checked_shr(bits - self.prefix).unwrap_or(0) == 0;
         match (self.first, address) {

@@ -35,7 +35,7 @@ pub(crate) async fn read(stream: &mut TcpStream, peer: IpAddr) -> io::Result<Cli
     Ok(client(head, &rest, peer))
 }
 
-/// How many bytes follow the header's first part; an error if that is wrong.
+/// How many bytes follow the first part of the header, `head`; an error if that part is wrong.
 pub(crate) fn rest_of(head: [u8; HEAD]) -> Result<usize, &'static str> {
     let rest = usize::from(u16::from_be_bytes([head[14], head[15]]));
     match head[12] {

@@ -1,5 +1,5 @@
-//! What each address holds of this node, and the most that it may hold: connections, unauthenticated connections among
-//! them, how many of these begin per second, and upgrades per second.
+//! Counts what each address uses of this node, and limits it: connections; unauthenticated connections among them; how
+//! many unauthenticated connections begin per second; and upgrades to WebSocket per second.
 //!
 //! ```text
 //!   accept ──▶ enter ──▶ Stay: unauthenticated ──▶ known ──▶ dropped as the connection ends
@@ -34,7 +34,7 @@ const REFUSALS: Rate = Rate { per_sec: 100, burst: 200 };
 /// left.
 const SWEEP_FROM: usize = 64;
 
-/// The most that one address may have.
+/// The limits of one address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Connections of any kind at a time.
@@ -119,12 +119,13 @@ impl Shares {
         })
     }
 
-    /// From now on an address may have so much. One that has more keeps it, and gets no more.
+    /// Sets the limits from now on. An address that holds more than they allow keeps its connections, and gets no more.
     pub(crate) fn allow(&self, limits: Limits) {
         self.limits.store(Arc::new(limits));
     }
 
-    /// Counts one unauthenticated connection more, or says which limit is reached; then it is not counted.
+    /// Counts one unauthenticated connection more. If a limit is reached, gives this limit; then the connection is not
+    /// counted.
     pub(crate) fn enter(self: &Arc<Self>, key: AddressKey, now_ms: u64) -> Result<Stay, TooMany> {
         let limits = self.limits.load();
         let entered = self.held(key, now_ms, |held| {
@@ -145,7 +146,7 @@ impl Shares {
         Ok(Stay { shares: self.clone(), key, is_known: false })
     }
 
-    /// Counts one upgrade more, or says that the limit is reached; then it is not counted.
+    /// Counts one upgrade more. If the limit is reached, says so; then the upgrade is not counted.
     pub(crate) fn upgrade(&self, key: AddressKey, now_ms: u64) -> Result<(), TooMany> {
         let upgrades = self.limits.load().upgrades;
         let fair = self.held(key, now_ms, |held| held.upgrades.take(1, now_ms, upgrades));
@@ -185,7 +186,7 @@ impl Shares {
     }
 }
 
-/// A counted connection. Dropping this gives back what it took.
+/// A counted connection. When this is dropped, the connection counts no longer.
 pub(crate) struct Stay {
     shares: Arc<Shares>,
     key: AddressKey,
