@@ -1,8 +1,8 @@
-//! What a peer may do per second, as one number: the moment at which all it has done so far would have been fair (the
-//! leaky bucket known as GCRA).
+//! What a peer may do per second, stored as one number: the moment at which all that the peer has done so far would
+//! have been fair (the leaky bucket known as GCRA).
 
-/// What one peer has done so far, as the moment from which it may do more. A new allowance equals one that was unused
-/// for long.
+/// What one peer has done so far, as the moment from which the peer may do more. A new allowance equals one that was
+/// unused for a long time.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance {
     fair_at_us: u64,
@@ -45,7 +45,7 @@ impl Allowance {
         self.fair_at_us = self.fair_at_us.max(now_ms * 1000) + rate.us(count);
     }
 
-    /// Puts back `count` of those taken before.
+    /// Puts back `count` units that were taken before.
     pub(crate) fn give_back(&mut self, count: u32, rate: Rate) {
         self.fair_at_us = self.fair_at_us.saturating_sub(rate.us(count));
     }

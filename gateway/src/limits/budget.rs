@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout_at};
 /// The answers to one user may hold this fraction (one sixteenth) of the node's bytes.
 const SHARES: usize = 16;
 
-/// The least bytes of a share. It has room for the largest answer while that is put together.
+/// The least bytes of a share. A share has room for the largest answer while that answer is put together.
 pub(crate) const SHARE_MIN: usize = 4 * 1024 * 1024;
 
 /// The least bytes that a node may be given.
@@ -44,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 const NEVER_CLOSED: &str = "the semaphore is never closed";
 
-/// The most bytes that the names of those take in JSON whom one item or comment mentions: each has 64 at most.
+/// The most bytes in JSON of all names that one item or comment mentions; a name has 64 bytes at most.
 pub(crate) const NAMES_MAX: usize = MENTIONS_MAX * 67;
 
 /// The most bytes that one item takes in JSON with its change around it: the body, names and numbers.
@@ -62,12 +62,12 @@ pub(crate) fn most(items: usize, cut: usize) -> usize {
 /// The most bytes that one person takes on a page: the name of the user, the card, and what JSON puts around them.
 pub(crate) const CARD_MAX: usize = 64 + 4 * NAME_MAX + AVATAR_MAX_BYTES + 64;
 
-// A page of a hundred reposts, each of which and of whose originals has an author with the longest card, is no larger
-// than iOS takes. Only the last of them may exceed the cut, with its original.
+// A page of a hundred reposts is no larger than iOS takes, even if each repost and each original has an author with the
+// longest card. Only the last repost, with its original, may exceed the cut.
 const _: () = assert!(REPLY_BYTES + 2 * ITEM_MAX + 2 * 101 * CARD_MAX <= 1024 * 1024);
 
-/// As [`most`], for an answer that also shows the originals of its items, and the authors of both. Originals are
-/// fetched when the items are in hand, into the room that these were fetched in.
+/// As [`most`], for an answer that also shows the originals of its items, and the authors of both. The originals are
+/// fetched after the items, into the same room.
 pub(crate) fn most_with_people(items: usize, cut: usize) -> usize {
     most(items, cut) + ITEM_MAX + items.saturating_mul(2 * CARD_MAX)
 }
@@ -91,7 +91,7 @@ impl From<Full> for StoreError {
 pub(crate) struct Budget {
     node: Arc<Total>,
     share_bytes: usize,
-    /// The share of all who come with the API key, together: half of the node's bytes.
+    /// The share of all callers with the API key, together: half of the node's bytes.
     backends: Arc<Share>,
 }
 
@@ -129,7 +129,7 @@ impl Budget {
         Self { node, share_bytes: bytes / SHARES, backends: Arc::new(backends) }
     }
 
-    /// The share of `user`. It is made if nobody holds it.
+    /// The share of `user`. If nobody holds this share, it is made.
     pub(crate) fn of(&self, user: &UserId) -> Arc<Share> {
         let mut known = self.node.shares.entry(user.clone()).or_default();
         known.upgrade().unwrap_or_else(|| {
@@ -140,7 +140,7 @@ impl Budget {
         })
     }
 
-    /// The share of all who come with the API key.
+    /// The share of all callers with the API key.
     pub(crate) fn of_backends(&self) -> Arc<Share> {
         self.backends.clone()
     }
@@ -188,7 +188,7 @@ impl Reservation {
         let _rest = self.split(self.bytes.saturating_sub(bytes));
     }
 
-    /// Takes `bytes` bytes out of these, or all if there are fewer. Both parts stay counted.
+    /// Takes `bytes` bytes out of this reservation, or all if there are fewer. Both parts stay counted.
     pub(crate) fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;

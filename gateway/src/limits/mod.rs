@@ -1,5 +1,5 @@
-//! What a peer may do, and how much of this node it may hold. This module only counts, and does not know what it
-//! counts.
+//! What a peer may do, and how much of this node it may hold. This module only counts; the callers know what is
+//! counted.
 
 pub(crate) mod allowance;
 pub(crate) mod budget;

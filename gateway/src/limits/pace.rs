@@ -1,8 +1,7 @@
-//! How slowly a peer may receive what is written to it, once it makes the writer wait.
+//! How slowly a peer may receive what is written to it, after it has made the writer wait.
 //!
-//! It is not enough to receive a byte from time to time: such a peer would keep its answer in memory for ever. So a
-//! peer begins with some time; every byte that it receives adds time at the least rate, but never to more than it began
-//! with.
+//! A peer that receives only a byte from time to time would keep its answer in memory for ever. So a peer begins with
+//! some time; every byte that the peer receives adds time at the least rate, but never to more time than it began with.
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Begins when the peer makes the writer wait for the first time. It may then receive nothing for as long as
+    /// Begins when the peer makes the writer wait for the first time. The peer may then receive nothing for as long as
     /// `timeout`.
     pub(crate) fn begin(now: u64, timeout: Duration) -> Self {
         let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);

@@ -1,7 +1,7 @@
 //! How many reads by HTTP each user, or each address, may have at once and begin per second.
 //!
-//! Invariant: memory is bounded by the number of keys that are reading or have just read. Others are forgotten when the
-//! number of known keys reaches a bound, which is then set to twice the number that is left.
+//! Invariant: memory is bounded by the number of keys that are reading or have just read. Other keys are forgotten when
+//! the number of known keys reaches a bound, which is then set to twice the number of keys that are left.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -50,19 +50,19 @@ pub(crate) struct Ticket<K: Hash + Eq> {
 }
 
 impl<K: Hash + Eq + Clone> Quotas<K> {
-    /// Allows each key `at_once` reads at a time and `per_sec` new ones a second, twice as many of these after a pause.
+    /// Allows each key `at_once` reads at a time and `per_sec` new reads a second, and twice `per_sec` after a pause.
     pub(crate) fn new(at_once: u32, per_sec: u32) -> Arc<Self> {
         let known = Known { at_once, per_sec, quotas: HashMap::default(), full: KNOWN_MIN };
         Arc::new(Self { known: Mutex::new(known) })
     }
 
-    /// From now on allows each key so many reads; see [`Quotas::new`]. Reads that have begun go on and count.
+    /// Sets the limits of each key from now on; see [`Quotas::new`]. Reads that have begun go on and count.
     pub(crate) fn allow(&self, at_once: u32, per_sec: u32) {
         let mut known = self.known.lock();
         (known.at_once, known.per_sec) = (at_once, per_sec);
     }
 
-    /// Begins a read of `key` at `now_ms`, or says which limit is reached; then nothing is counted.
+    /// Begins a read of `key` at `now_ms`. If a limit is reached, gives this limit, and nothing is counted.
     pub(crate) fn begin(self: &Arc<Self>, key: K, now_ms: u64) -> Result<Ticket<K>, TooMany> {
         let mut known = self.known.lock();
         let (at_once, per_sec) = (known.at_once, known.per_sec);
@@ -84,7 +84,7 @@ impl<K: Hash + Eq + Clone> Quotas<K> {
 }
 
 impl<K: Hash + Eq> Ticket<K> {
-    /// Counts this read as `more` further ones of its key, which takes them even if that is more than it may begin.
+    /// Counts this read as `more` further reads of its key, even if the key may not begin so many now.
     pub(crate) fn costs(&self, more: u32, now_ms: u64) {
         let mut known = self.quotas.known.lock();
         let rate = Rate::twice(known.per_sec);

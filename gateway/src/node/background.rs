@@ -68,8 +68,8 @@ async fn make_up_for_the_missed(local: &LocalSessions) {
     }
 }
 
-/// How long a round takes. All sessions that read at once may be why wakes are lost again, so a round that follows
-/// another one without a rest takes twice as long as that one.
+/// How long a round takes. If all sessions read at once, wakes may be lost again; so a round that follows another one
+/// without a rest takes twice as long as that one.
 #[derive(Default)]
 struct Rounds {
     time: Duration,

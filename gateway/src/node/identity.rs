@@ -7,7 +7,7 @@ use compact_str::CompactString;
 use feedgate_common::sessions::{Claim, Held, SavePosition, Token, User};
 use feedgate_common::{DeviceId, FeedId, InboxKey, Millis, Position};
 
-/// Stands for the time at which a token was issued that does not say when: before any other time.
+/// The time of issue of a token that does not say when it was issued: before any other time.
 const UNKNOWN: Millis = Millis::MIN;
 
 /// The user and the device of a connected session, which never change, and when its newest token was issued. It takes

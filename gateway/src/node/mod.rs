@@ -1,7 +1,8 @@
 //! This node: the users who are online here, its lease in the session pool, and the work it does besides serving.
 //!
-//! [`Node`] only holds the parts together. A room above takes the parts that it uses: [`Reads`] what readers read from,
-//! [`LocalSessions`] the sessions, and so on. Only what runs the node, `serve` and [`background`], gets all of it.
+//! [`Node`] only holds the parts together. A module above takes the parts that it uses: [`Reads`] what readers read
+//! from, [`LocalSessions`] the sessions, and so on. Only `serve` and [`background`], which run the node, get the whole
+//! node.
 
 pub(crate) mod background;
 pub(crate) mod bounded;
@@ -54,7 +55,7 @@ use uptime::Uptime;
 use vitals::Vitals;
 use watches::Watches;
 
-/// How many reads of the store run at once, also when many devices return in one second.
+/// How many reads of the store run at a time, even if many devices return in one second.
 const READS_MAX: usize = 256;
 
 /// The log lines about nodes that could not be told to close a connection.
@@ -134,7 +135,7 @@ impl Node {
         })
     }
 
-    /// From now on these limits and times hold, also for sessions that are open.
+    /// Sets the limits and times from now on, also for sessions that are open.
     pub(crate) fn replace_settings(&self, settings: Settings) {
         self.local.pool.allow_per_user(settings.connections_per_user as usize);
         self.settings.replace(settings);
@@ -170,9 +171,9 @@ impl Reads {
         named.name(feed).expect("no feed that was configured ever goes while the process lives").into()
     }
 
-    /// The reader has seen the feed up to `at`, as the connection `of` a node has said, or a request by HTTP. Tells the
-    /// reader's other devices, if that is more than before. May be dropped at any time; then it may be done and not
-    /// told.
+    /// Notes that the reader has seen the feed up to `at`, as a connection of a node, `of`, or a request by HTTP has
+    /// said. Tells the reader's other devices, if that is more than before. May be dropped at any time; then the
+    /// position may be stored and not told.
     pub(crate) async fn see(&self, key: InboxKey, at: Position, of: Option<(&str, u64)>) -> error::Result<Saw> {
         let saw = self.pages.see(key, at).await?;
         if matches!(saw, Saw::More(_)) {
@@ -196,7 +197,7 @@ pub(crate) struct LocalSessions {
     pub(crate) mailboxes: Arc<Mailboxes>,
     /// Acknowledged positions that are not stored yet.
     pub(crate) positions: Positions,
-    /// Sessions that the session pool may hold and this node has not.
+    /// The users for whom the session pool may hold sessions that this node does not have.
     pub(crate) ghosts: Ghosts,
 }
 
@@ -206,9 +207,9 @@ impl LocalSessions {
         Self { node, sessions, doorbell, pool, mailboxes, positions, ghosts }
     }
 
-    /// Ends a session on whichever node it is. Another node may not hear of it; it then ends the session when it
-    /// confirms its sessions. If it could not be told, every node is asked to confirm those of the user, for half a
-    /// minute.
+    /// Ends a session on whichever node it is. Another node may miss the message; it then ends the session when it
+    /// confirms its sessions. If the message could not be sent, every node is asked to confirm the sessions of the
+    /// user, for half a minute.
     pub(crate) async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
         if node == self.node {
             return self.pool.end(user, connection, why);
@@ -223,8 +224,8 @@ impl LocalSessions {
         }
     }
 
-    /// Passes a device's message to the session of `node` that has this number. On another node it may be lost, or be
-    /// too much for the session, without a word; the device then gets no reply.
+    /// Passes a device's message to the session of `node` that has this number. On another node the message may be
+    /// lost, or be too much for the session, and this call still succeeds; the device then gets no reply.
     pub(crate) async fn pass(&self, node: &str, session: u128, message: Bytes) -> Result<(), NotPut> {
         if node == self.node {
             return self.mailboxes.put(session, message);
@@ -234,7 +235,7 @@ impl LocalSessions {
     }
 }
 
-/// What the doorbell's messages are for.
+/// Takes the messages of the doorbell to the parts of the node that need them.
 struct Ear {
     /// How often wakes may have been lost.
     missed: Counter,
@@ -251,7 +252,7 @@ impl Ear {
         let LocalSessions { node: own, pool, mailboxes, .. } = &*self.local;
         match heard {
             Heard::Growth(growth) => {
-                // The step is noted before a session is woken that would ask for it.
+                // The step is noted before a session is woken, since that session would ask for the step.
                 trace::woken(&growth.traced, growth.inboxes.iter().map(|grown| grown.key.reader));
                 pool.grown(growth);
             }

@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep_until};
 /// How many sessions are woken or closed at a time.
 const AT_ONCE: usize = 16;
 
-/// Calls `each` on all, in order, spread evenly over `time`; it does not wait after the last few. If dropped, the rest
-/// is left out.
+/// Calls `each` on all, in order, spread evenly over `time`; does not wait after the last few. If the future is
+/// dropped, the rest is left out.
 pub(crate) async fn paced<T>(all: &[T], time: Duration, mut each: impl FnMut(&T)) {
     let started = Instant::now();
     for (n, chunk) in all.chunks(AT_ONCE).enumerate() {

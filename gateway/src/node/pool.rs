@@ -3,14 +3,14 @@
 //! ```text
 //!   user ──1:n── seat (Identity, Slot) ──1:1── connection task
 //!                         ▲
-//!        wake: some bits ─┤      close: a code, the first one stands
+//!        wake: some bits ─┤      close: a code, the first code stays
 //! ```
 //!
 //! Invariants:
 //! - A slot is seated before its session's first read, so that no wake is lost in between.
 //! - A seat is left by the number of its connection, so the end of an old connection cannot unseat the device's newer
 //!   one.
-//! - The counts are exact: they change under the lock of the user they count.
+//! - The counts are exact: they change under the lock of the user whom they count.
 //! - No lock is held across an await; waking a task takes no lock of this module.
 
 use std::iter::once;
@@ -55,7 +55,7 @@ pub(crate) struct Counts {
     pub(crate) connections: usize,
 }
 
-/// The node, or the user, holds as many connections as it may.
+/// The node, or the user, already has as many connections as it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -122,8 +122,8 @@ impl Pool {
         &self.slots[connection as usize % self.slots.len()]
     }
 
-    /// Seats a connection under its user; fails if the user has as many as allowed. An older connection of the device
-    /// keeps its seat until [`Pool::end`] or its own end, and does not count against the limit.
+    /// Seats a connection under its user; fails if the user has as many seats as allowed. An older connection of the
+    /// device keeps its seat until [`Pool::end`] or its own end, and does not count against the limit.
     pub(crate) fn enter(&self, who: &Arc<Identity>, slot: &Arc<Slot>) -> Result<(), Full> {
         let mut seats = match self.seats.entry(who.user.no) {
             Entry::Occupied(seats) => seats.into_ref(),
@@ -144,12 +144,12 @@ impl Pool {
         Ok(())
     }
 
-    /// From now on a user may have so many seats. A user who has more keeps them, and gets no further one.
+    /// Sets how many seats a user may have from now on. A user who has more keeps them, and gets no further seat.
     pub(crate) fn allow_per_user(&self, per_user_max: usize) {
         self.per_user_max.store(per_user_max, Ordering::Relaxed);
     }
 
-    /// Unseats a connection; false if it had no seat, or has none any more.
+    /// Unseats a connection; false if the connection has no seat.
     pub(crate) fn leave(&self, user: UserNo, connection: u64) -> bool {
         self.unseat(user, connection).is_some()
     }
@@ -166,9 +166,9 @@ impl Pool {
         }
     }
 
-    /// Ends the sessions of this device on this node whose tokens are older than its own, which the session pool has
-    /// just given. The pool names only the last session that was replaced; an older one is still here if that last
-    /// one never learnt whom it had replaced. Does nothing while `who` has no token.
+    /// Ends the sessions of this device on this node whose tokens are older than the token of `who`, which the session
+    /// pool has just given. The pool names only the last session that was replaced; an older session is still here if
+    /// that last session never learnt which session it had replaced. Does nothing while `who` has no token.
     pub(crate) fn end_older(&self, who: &Identity, why: Closing) {
         let Some(token) = who.token() else { return };
         let is_older = |seat: &Seat| seat.who.device == who.device && seat.who.token().is_some_and(|own| own < token);
@@ -219,7 +219,7 @@ impl Pool {
         let Some(seats) = self.seats.get(&key.reader) else { return };
         let listen = || seats.iter().filter(|seat| seat.slot.listens(key.feed));
         if listen().next().is_some() {
-            // The growth is kept before a session is woken that would ask for it.
+            // The growth is kept before a session is woken, since that session would ask for it.
             self.growth.record(key, head, entries);
             for seat in listen() {
                 let woken = if seat.slot.wake(Wake::growth(key.feed)) { Woken::Sent } else { Woken::Coalesced };
@@ -250,8 +250,8 @@ impl Pool {
         feeds.map(|feed| InboxKey { reader, feed }).collect()
     }
 
-    /// Says that any inbox may have grown, so every session is to look at its log, spread over time. If this is said
-    /// again before that is done, it is done once more.
+    /// Says that any inbox may have grown, so every session is to look at its log, spread over time. A further call
+    /// before that is done causes one more such round.
     pub(crate) fn missed(&self) {
         self.missed.notify_one();
     }
@@ -269,8 +269,8 @@ impl Pool {
         self.doubt.notify_one();
     }
 
-    /// Waits until [`Pool::doubt`] is called, and gives the sessions on this node that are to be confirmed. If this is
-    /// dropped before it is done, nothing is lost.
+    /// Waits until [`Pool::doubt`] is called, and gives the sessions on this node that are to be confirmed. If the
+    /// future is dropped before it is done, nothing is lost.
     pub(crate) async fn until_doubted(&self) -> Vec<Seat> {
         self.doubt.notified().await;
         let users = std::mem::take(&mut *self.doubted.lock());

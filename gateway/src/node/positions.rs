@@ -44,7 +44,7 @@ impl Positions {
         self.0.lock().remove(&(connection, feed));
     }
 
-    /// Drops the positions that are stored. One that came for the same key meanwhile waits on.
+    /// Drops the positions that are stored. A newer position that came for the same key meanwhile waits on.
     fn stored(&self, chunk: &[(Key, SavePosition)]) {
         let mut noted = self.0.lock();
         for (key, stored) in chunk {
@@ -55,8 +55,8 @@ impl Positions {
     }
 }
 
-/// Saves all that waits, some per call. A position waits until it is stored: if a call fails, or if the future is
-/// dropped, what was not stored waits on.
+/// Saves all positions that wait, at most [`CHUNK`] per call. A position waits until it is stored: if a call fails, or
+/// if the future is dropped, the positions that were not stored wait on.
 pub(crate) async fn save(local: &LocalSessions) -> Result<()> {
     let waiting: Vec<(Key, SavePosition)> =
         local.positions.0.lock().iter().map(|(key, noted)| (*key, noted.clone())).collect();
@@ -69,8 +69,8 @@ pub(crate) async fn save(local: &LocalSessions) -> Result<()> {
     Ok(())
 }
 
-/// Confirms the sessions whose position was refused: either a later position is stored, or the session was replaced,
-/// which is closed then.
+/// Confirms the sessions whose position was refused: either a later position is stored, or the session was replaced; a
+/// replaced session is closed then.
 async fn look_again(local: &LocalSessions, chunk: &[(Key, SavePosition)], saved: &[bool]) -> Result<()> {
     let refused = chunk.iter().zip(saved).filter(|(_, saved)| !**saved);
     let seats: Vec<Seat> =
@@ -78,7 +78,7 @@ async fn look_again(local: &LocalSessions, chunk: &[(Key, SavePosition)], saved:
     keeper::confirm_some(local, &seats).await
 }
 
-/// Saves for ever. It may be dropped at any time and loses nothing: what it had not stored, [`save`] saves.
+/// Saves for ever. May be dropped at any time and loses nothing: the next [`save`] stores the positions that wait.
 pub(crate) async fn keep_saving(local: &LocalSessions, settings: &LiveSettings) {
     let mut due = tokio::time::interval(Duration::from_secs(settings.now().save_interval_secs.into()));
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

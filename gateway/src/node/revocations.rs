@@ -1,4 +1,4 @@
-//! Knows which tokens are revoked, and ends the sessions of those that are.
+//! Knows which tokens are revoked, and ends the sessions that have such tokens.
 //!
 //! ```text
 //!   a token is shown ──▶ known? ──no──▶ the archive: before when are the user's tokens refused?
@@ -6,11 +6,12 @@
 //!   every few seconds ─────────────────────────────┴──▶ the list beyond the last number ──▶ known; sessions ended
 //! ```
 //!
-//! Every node follows the list of the archive. So a lost message, or the crash of the node that was asked, delays a
-//! revocation on the others by seconds, and loses none.
+//! Every node follows the list of the archive. So a lost message, or the crash of the node that was asked to revoke,
+//! delays a revocation on the other nodes by seconds, and loses no revocation.
 //!
 //! Invariants:
-//! - What is known of a user is as new as `upto`. What was read before the list went on is not kept.
+//! - What is known of a user is as new as `upto`. An answer of the archive that was read before the list went on is not
+//!   kept.
 //! - A session has its seat before its token is checked, and the list becomes known before seats are looked through. So
 //!   a revocation finds the seat, or the check finds the revocation.
 //! - Bounded: at most [`KNOWN_MAX`] users are known; the archive is asked about others.
@@ -29,7 +30,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::node::bounded::bounded;
 use crate::node::pool::Pool;
 
-/// The most users of whom it is known before when their tokens are refused; each takes about 50 bytes.
+/// The most users for whom the time is known before which their tokens are refused; each takes about 50 bytes.
 const KNOWN_MAX: usize = 100_000;
 
 /// How often the list is read, in case every message was lost.
@@ -58,7 +59,7 @@ impl Revocations {
         Self { archive, state: Mutex::new(state), heard: Notify::new() }
     }
 
-    /// Says that the list may have grown; never blocks.
+    /// Says that the list may have grown. Never blocks.
     pub(crate) fn hear(&self) {
         self.heard.notify_one();
     }
@@ -78,7 +79,7 @@ impl Revocations {
         Ok(before)
     }
 
-    /// Up to which number the list is known. The first call begins at its end.
+    /// Up to which number the list is known. The first call begins at the end of the list.
     async fn upto(&self) -> Result<u64> {
         let known = self.state.lock().upto;
         if let Some(upto) = known {

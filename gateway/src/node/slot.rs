@@ -1,9 +1,9 @@
-//! What the rest of the node can tell a connection: that it is behind, and in which feed; that more was seen; or that
-//! it is to close.
+//! What the rest of the node can tell a connection: that a feed has grown; that more was seen; that a watched item has
+//! news; or that the connection is to close.
 //!
 //! Invariants:
-//! - A connection is woken by growth of the feeds that it listens to, and by a look at all feeds. It listens before its
-//!   first read of a feed, so that no growth is lost in between.
+//! - A connection is woken by growth of the feeds that it listens to, and by a look at all feeds. A connection listens
+//!   to a feed before its first read of that feed, so that no growth is lost in between.
 //! - A bit that is set stays until the connection takes it, when the read for it is about to start.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
@@ -22,7 +22,7 @@ pub(crate) struct Slot {
     bits: AtomicU32,
     /// The bits of the feeds whose growth wakes the connection.
     listens: AtomicU16,
-    /// Whether the connection ends. A command of it may still be carried out.
+    /// Whether the connection ends. A command of this connection may still be carried out.
     ends: AtomicBool,
     /// Whether a command that is still being carried out is to be given up.
     left: AtomicBool,
@@ -36,7 +36,7 @@ pub(crate) struct Wake(u32);
 /// How many bits of [`Wake`] the named feeds share.
 const NAMED: u16 = 14;
 
-/// Above the bits of a wake. A close code has 13 bits.
+/// The place of the close code, above the bits of a wake. A close code has 13 bits.
 const CLOSE_SHIFT: u32 = 18;
 
 impl Wake {
@@ -53,7 +53,7 @@ impl Wake {
     pub(crate) const MISSED: Self = Self(Self::LOOK.0 | Self::SEEN.0);
 
     /// An inbox of this feed has grown. Named feeds whose numbers differ by a multiple of [`NAMED`] share a bit: then
-    /// one is read in vain for the other.
+    /// one feed is read without need when the other has grown.
     pub(crate) fn growth(feed: FeedId) -> Self {
         Self(if feed == FeedId::MAIN { 1 } else { 2 << (feed.0 % NAMED) })
     }
@@ -98,7 +98,7 @@ impl Slot {
         self.listens.load(Ordering::SeqCst) & listened(feed) != 0
     }
 
-    /// Adds the reasons `why`, and wakes the task if one of them is new. Gives whether one was.
+    /// Adds the reasons `why`, and wakes the task if one of them is new. Returns whether one of them is new.
     pub(crate) fn wake(&self, why: Wake) -> bool {
         let bits = why.0;
         let is_new = self.bits.fetch_or(bits, Ordering::AcqRel) & bits != bits;
@@ -127,7 +127,7 @@ impl Slot {
         self.ends.load(Ordering::Acquire)
     }
 
-    /// The peer has left: what a command still asks of the stores for it is to be given up.
+    /// Says that the peer has left: a command that still waits for the stores is to be given up.
     pub(crate) fn leave(&self) {
         self.left.store(true, Ordering::Release);
     }
@@ -137,12 +137,12 @@ impl Slot {
         self.left.load(Ordering::Acquire)
     }
 
-    /// From now on this task is woken. Call it before looking at the bits.
+    /// Sets the task that is woken from now on. Call this before looking at the bits.
     pub(crate) fn register(&self, task: &std::task::Waker) {
         self.task.register(task);
     }
 
-    /// Takes the reasons to wake, if there are any. Call it before the read starts, never after it.
+    /// Takes the reasons to wake, if there are any. Call this before the read starts, never after it.
     pub(crate) fn take_wake(&self) -> Option<Wake> {
         const WAKES: u32 = (1 << CLOSE_SHIFT) - 1;
         if self.bits.load(Ordering::Acquire) & WAKES == 0 {

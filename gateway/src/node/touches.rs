@@ -1,12 +1,12 @@
-//! Keeps which inboxes are read, and tells the store, which then keeps them for their whole lifetime again.
+//! Notes which inboxes are read, and tells the store, which then keeps these inboxes for their whole lifetime again.
 //!
 //! ```text
 //!   connect, subscribe, reads by HTTP ──note──▶ one key per inbox ──every minute──▶ Feeds::touch
 //!   every few hours: every inbox with a session here ────┘
 //! ```
 //!
-//! An inbox that the store is not told of is at worst rebuilt. Bounded by [`NOTED_MAX`]: inboxes that find no room are
-//! not told.
+//! An inbox of which the store is not told is at worst rebuilt. Bounded by [`NOTED_MAX`]: the store is not told of
+//! inboxes that find no room.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::node::pool::{Pool, Seat};
 /// The most inboxes that wait; each takes 16 bytes.
 const NOTED_MAX: usize = 1 << 20;
 
-/// How often the store is told of them.
+/// How often the store is told of the inboxes that were read.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// After this many rounds all inboxes with a session here are told: every four hours, where an inbox is kept for at
@@ -47,9 +47,9 @@ impl Touches {
         }
     }
 
-    /// Tells the store of all that wait, some per call. An inbox waits until the store knows: if a call fails, or if
-    /// the future is dropped, the others wait on. An inbox that is noted again while the store is being told of it
-    /// counts as told; the moments between the two do not matter beside a lifetime of days.
+    /// Tells the store of all inboxes that wait, some per call. An inbox waits until the store knows: if a call fails,
+    /// or if the future is dropped, the others wait on. An inbox that is noted again while the store is being told of
+    /// it counts as told; the moments between the two do not matter beside a lifetime of days.
     async fn tell(&self, feeds: &Feeds) -> Result<()> {
         let waiting: Vec<InboxKey> = self.0.lock().iter().copied().collect();
         for chunk in waiting.chunks(CHUNK) {
@@ -61,7 +61,8 @@ impl Touches {
     }
 }
 
-/// Tells the store for ever. It may be dropped at any time; the store is told of the rest when this is called again.
+/// Tells the store for ever. May be dropped at any time; the store is told of the rest when this function is called
+/// again.
 pub(crate) async fn keep_touching(reads: &Reads, pool: &Pool) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::node::Node;
 use crate::node::bounded::within;
 
-/// A store is away if it does not answer a small read within this time; it is asked again after the same time.
+/// A store is away if it does not answer a small read within this time. The stores are asked again after the same time.
 const PROBE: Duration = Duration::from_secs(1);
 
 /// The process is stuck if the keeper or the prober has not completed a round for this long.
@@ -53,7 +53,7 @@ impl Vitals {
         self.kept_ms.store(now, Ordering::Release);
     }
 
-    /// Says in words which stores are away and why; `None` if all are there.
+    /// Says in words which stores are away and why; `None` if no store is away.
     pub(crate) fn away(&self) -> Option<String> {
         let away = self.away.load(Ordering::Acquire);
         let (mut whys, mut silent) = (Vec::new(), Vec::new());
@@ -71,14 +71,14 @@ impl Vitals {
         (!whys.is_empty()).then(|| whys.join("; "))
     }
 
-    /// Whether the background has made no progress for so long that only a new process will help.
+    /// Whether the background work has made no progress for so long that only a restart of the process will help.
     pub(crate) fn stuck(&self, now: u64) -> bool {
         let last = self.kept_ms.load(Ordering::Acquire).min(self.probed_ms.load(Ordering::Acquire));
         now >= last + STUCK_MS
     }
 }
 
-/// Asks the stores for ever. It may be dropped at any time.
+/// Asks the stores for ever. May be dropped at any time.
 pub(crate) async fn keep_probing(node: &Node) {
     loop {
         let asked = Instant::now();

@@ -1,4 +1,4 @@
-//! The settings that hold now. A reload replaces them while every session goes on.
+//! The settings that are in use now. A reload replaces them while every session goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use arc_swap::{ArcSwap, Guard};
 
 use super::Settings;
 
-/// The limits and times that hold now.
+/// The limits and times that are in use now.
 pub(crate) struct LiveSettings {
     now: ArcSwap<Settings>,
-    /// How long a device that confirms nothing is waited for: as long as until its missing pong would end its session.
-    /// Devices are told the interval of pings when they connect, so no reload changes it.
+    /// How long a device that confirms nothing is waited for: as long as a missing pong would take to end its session.
+    /// Devices are told the interval of pings when they connect, so no reload changes this time.
     pub(crate) silence: Duration,
 }
 
@@ -28,7 +28,7 @@ impl LiveSettings {
         self.now.load()
     }
 
-    /// From now on these settings hold, also for sessions that are open.
+    /// Uses these settings from now on, also for sessions that are open.
     pub(crate) fn replace(&self, settings: Settings) {
         self.now.store(Arc::new(settings));
     }

@@ -8,13 +8,13 @@
 //!                                  └ where that fails ─▶ wake: look ─▶ each session reads its log
 //! ```
 //!
-//! The next followers wait until the inboxes of these have taken in, so a post to a crowd asks the store for no more
-//! than some inboxes at a time, and what others post meanwhile does not wait behind the crowd. This takes no permits of
-//! the readers: the number of authors whose followers are woken at a time is bounded, and so is that of the inboxes of
-//! each (I18).
+//! The next followers wait until the inboxes of the ones before have taken in the news. So a post to a crowd asks the
+//! store for no more than some inboxes at a time, and the posts of other authors do not wait behind the crowd. This
+//! takes no permits of the readers: the number of authors whose followers are woken at a time is bounded, and so is the
+//! number of inboxes of each author (I18).
 //!
-//! If a follow is added meanwhile, its reader starts after this news; if one is removed, its reader may be woken in
-//! vain.
+//! If a follow is added meanwhile, its reader starts after this news; if a follow is removed, its reader may be woken
+//! without need.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ use crate::node::paced::paced;
 /// How many followers or readers are asked for in one call.
 const BATCH: usize = 500;
 
-/// Wakes the author's followers among the readers of this node. Not atomic: if it fails or is dropped, some are not
-/// woken. It may be repeated.
+/// Wakes the author's followers among the readers of this node. Not atomic: if the call fails or is dropped, some
+/// followers are not woken. It may be repeated.
 pub(super) async fn wake(node: &Node, author: UserNo) -> Result<()> {
     let readers = node.local.pool.users();
     if readers.is_empty() {
@@ -52,8 +52,8 @@ pub(super) async fn wake(node: &Node, author: UserNo) -> Result<()> {
 /// The waking of the followers of one author.
 struct Waking<'a> {
     node: &'a Node,
-    /// Whether the inboxes take in the news before their readers are woken. Not if the store has failed to: then each
-    /// session looks for itself, and those that can be served need not wait for those that cannot.
+    /// Whether the inboxes take in the news before their readers are woken. False once the store has failed to do so:
+    /// then each session looks for itself, and sessions that can be served need not wait for others.
     takes: bool,
 }
 
@@ -80,8 +80,8 @@ impl Waking<'_> {
         Ok(())
     }
 
-    /// Wakes the sessions of these readers on this node, spread over time: by growth where the inbox has taken in the
-    /// news, else to look.
+    /// Wakes the sessions of these readers on this node, spread over time: by growth if the inbox has taken in the
+    /// news, else with [`Wake::LOOK`](crate::node::slot::Wake::LOOK).
     async fn all(&mut self, readers: &[UserNo]) {
         let (pool, feeds) = (&self.node.local.pool, &self.node.reads.feeds);
         let named = feeds.named();
@@ -94,11 +94,11 @@ impl Waking<'_> {
             None => pool.look_at(*key),
         })
         .await;
-        // With a store that answers at once, this task would never give up its thread otherwise.
+        // Without this, a store that answers at once would let this task run without ever giving up its thread.
         tokio::task::yield_now().await;
     }
 
-    /// How the inboxes have grown by the news; `None` where this is not known.
+    /// How each inbox has grown by the news; `None` for an inbox for which this is not known.
     async fn take_in(&mut self, keys: &[InboxKey]) -> Vec<Option<TakenIn>> {
         if self.takes {
             match bounded(self.node.reads.changes.take_in(keys)).await {

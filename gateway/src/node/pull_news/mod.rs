@@ -9,8 +9,8 @@
 //! Invariants:
 //! - Reads know of a number before its author is joined. So a session that is here at the join is woken, and a session
 //!   that comes later reads the news without a wake.
-//! - The node asks for numbers beyond `asked`. That moves past a number only when its author waits, or was joined for
-//!   it.
+//! - The node asks for numbers beyond `asked`. `asked` moves past a number only when the author of that number waits,
+//!   or was joined for it.
 //! - Bounded: at most [`WAITING_MAX`] authors wait, and a few more whose join has failed. `asked` does not move past
 //!   news that finds no room, so the node asks for that news again.
 
@@ -63,7 +63,7 @@ struct State {
     waiting: FxHashMap<UserNo, PullSeq>,
     /// The keys of `waiting`, in the order in which they are joined.
     order: VecDeque<UserNo>,
-    /// The authors that were joined, with numbers after `asked`. One that is missing here may be joined twice.
+    /// The authors that were joined, with numbers after `asked`. An author that is missing here may be joined twice.
     joined: FxHashMap<UserNo, PullSeq>,
     /// All numbers up to this one were asked for; `None` until it is known where to begin.
     asked: Option<PullSeq>,

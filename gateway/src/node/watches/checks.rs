@@ -1,4 +1,4 @@
-//! Asks whether those who watch items may still see them, and drops those who may not.
+//! Asks whether the watchers of items may still see these items, and drops the watchers who may not.
 //!
 //! ```text
 //!   told of a reader ─▶ its items: one question for the reader ─┐
@@ -21,10 +21,10 @@ use crate::settings::LiveSettings;
 /// How many watchers of an item are asked about in one call.
 const BATCH: usize = 500;
 
-/// After a store has failed, readers that were told of are asked about again.
+/// How long to wait after a store has failed, before readers in doubt are asked about again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Asks for ever. It may be dropped at any time.
+/// Asks for ever. May be dropped at any time.
 pub(crate) async fn keep_checking(watches: &Watches, archive: &dyn Archive, settings: &LiveSettings) {
     let told = async {
         loop {
@@ -51,7 +51,7 @@ pub(crate) async fn keep_checking(watches: &Watches, archive: &dyn Archive, sett
     tokio::join!(told, now_and_then);
 }
 
-/// Asks which of the items that a user watches the user still sees. Its other items are not touched.
+/// Asks which of the items that a user watches the user still sees, and drops the user from the others.
 async fn check_user(watches: &Watches, archive: &dyn Archive, user: UserNo) -> Result<()> {
     for ids in watches.watched_by(user).chunks(ITEMS_MAX) {
         let found = bounded(archive.items(ids)).await?;
@@ -66,7 +66,7 @@ async fn check_user(watches: &Watches, archive: &dyn Archive, user: UserNo) -> R
     Ok(())
 }
 
-/// Asks about all who watch anything, spread over `time`. What could not be asked is asked the next time.
+/// Asks about all watchers of all items, spread over `time`. A question that failed is asked again the next time.
 async fn check_all(watches: &Watches, archive: &dyn Archive, started: Instant, time: Duration) {
     let ids: Vec<ItemId> = watches.all.lock().items.keys().copied().collect();
     for (nth, id) in ids.iter().enumerate() {
@@ -77,7 +77,7 @@ async fn check_all(watches: &Watches, archive: &dyn Archive, started: Instant, t
     }
 }
 
-/// Asks which of those who watch an item still see it.
+/// Asks which of the watchers of an item still see it, and drops the others. Drops all if the item is gone.
 async fn check_item(watches: &Watches, archive: &dyn Archive, id: ItemId) -> Result<()> {
     let Some(item) = bounded(archive.items(&[id])).await?.into_iter().flatten().next() else {
         watches.end(id);
