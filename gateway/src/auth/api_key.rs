@@ -1,7 +1,7 @@
 //! The keys of backends: each has a name, roles and the digest of the key itself.
 //!
-//! A key is 256 random bits, so its plain SHA-256 is enough: no one can guess a key from its digest, and a slow hash,
-//! as passwords need one, would only slow down each request.
+//! A key is 256 random bits, so its plain SHA-256 is enough: nobody can guess a key from its digest. A slow hash, which
+//! passwords need, would only slow down each request.
 //!
 //! Invariants: no key is kept in the clear, and digests are compared in constant time.
 
@@ -15,7 +15,7 @@ use super::secret::digest;
 /// The longest name of a key, in characters.
 const NAME_MAX: usize = 64;
 
-/// How the form of a digest begins in a line.
+/// How a digest begins in a line.
 const SHA256: &str = "sha256:";
 
 /// What a backend may do.
@@ -74,7 +74,7 @@ impl Roles {
     /// The role of the key that the server makes for itself, and of the console.
     pub(crate) const ADMIN: Self = Self(1 << Role::Admin as u8);
 
-    /// Whether a key with these roles may do what takes `role`.
+    /// Whether a key with these roles may do what `role` allows.
     pub fn allow(self, role: Role) -> bool {
         self.0 & (role.bit() | Role::Admin.bit()) != 0
     }

@@ -1,4 +1,4 @@
-//! What a token says, and the rules that its claims must keep.
+//! What a token says, and the rules that its claims must follow.
 
 use std::str::FromStr;
 
@@ -20,8 +20,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Fails if the user's tokens are refused that were issued before `before`, and this is one of them. One that does
-    /// not say when it was issued is refused, too.
+    /// Fails if `before` is given and the token was issued before that time, or does not say when it was issued.
     pub(crate) fn outlive(&self, before: Option<Millis>) -> Result<(), TokenError> {
         let revoked = before.is_some_and(|before| self.issued_at.is_none_or(|issued_at| issued_at < before));
         if revoked { Err(TokenError::Revoked) } else { Ok(()) }
@@ -115,12 +114,12 @@ impl Rules {
     }
 }
 
-/// A NumericDate of RFC 7519, which may have a fraction, in whole seconds; 0 for a date before 1970.
+/// A NumericDate of RFC 7519 in whole seconds; its fraction is cut off, and a date before 1970 is 0.
 fn seconds(date: &Value) -> Option<u64> {
     date.as_u64().or_else(|| date.as_f64().map(|secs| secs as u64))
 }
 
-/// A NumericDate in milliseconds. One in whole seconds stands for the beginning of its second.
+/// A NumericDate in milliseconds. A date in whole seconds stands for the beginning of its second.
 fn millis(date: &Value) -> Option<Millis> {
     date.as_f64().map(|secs| (secs * 1000.0).round() as Millis)
 }

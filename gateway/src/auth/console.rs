@@ -1,4 +1,4 @@
-//! The credentials of the console: a ticket, which is good for one use, opens a session with a key of its own.
+//! The credentials of the console: a ticket, which can be used once, opens a session with a key of its own.
 //!
 //! ```text
 //!   ticket (in a link, 10 minutes, once) ──enter──▶ session key (in the page, as good as the API key)
@@ -23,7 +23,7 @@ pub(crate) const SESSION_TTL: Duration = Duration::from_secs(8 * 3600);
 /// The most tickets, and the most sessions, at a time.
 const MOST: usize = 64;
 
-/// A key and its end.
+/// The key of a session, and when that session ends.
 pub(crate) struct Opened {
     /// What the page shows from now on, in place of the API key.
     pub(crate) key: String,
@@ -51,7 +51,7 @@ impl Console {
         self.tickets.lock().has(ticket, clock::now())
     }
 
-    /// Uses up a ticket; false if it was used before, is too old, or never was one.
+    /// Uses up a ticket; false if the ticket was used before, is too old, or never existed.
     pub(crate) fn take(&self, ticket: &str) -> bool {
         self.tickets.lock().take(ticket, clock::now())
     }
@@ -92,7 +92,8 @@ impl Kept {
         self.place(secret, now).map(|place| self.0.remove(place)).is_some()
     }
 
-    /// Compares digests: how long that takes tells nothing of a secret that is not known already.
+    /// The place of a secret that has not ended. Digests are compared: how long that takes tells nothing about a
+    /// secret.
     fn place(&self, secret: &str, now: i64) -> Option<usize> {
         let digest = digest(secret);
         self.0.iter().position(|(kept, end)| *kept == digest && *end > now)

@@ -1,14 +1,14 @@
 //! A JWKS: the public keys of a signer, as the signer publishes them (RFC 7517).
 //!
-//! Invariants: a key is bound to one algorithm, and is strong enough for it. What cannot be used is left out, so that a
-//! new kind of key in the set does not take the others away. A set is read as a whole or not at all.
+//! Invariants: a key is bound to one algorithm, and is strong enough for it. A key that cannot be used is left out, so
+//! that a new kind of key in the set does not take the others away. A set is read as a whole or not at all.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::token_key::TokenKey;
 
-/// The most keys of a set. A token without `kid` may be tried with all those of its algorithm.
+/// The most keys of a set. A token without `kid` may be tried with all keys of its algorithm.
 const KEYS_MAX: usize = 32;
 
 /// The keys of a JWKS that verify tokens.
@@ -19,8 +19,8 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Reads the JSON of a set. Fails if it is none, if it has more than 32 keys, or if no key of it can be used; the
-    /// error says what would be right.
+    /// Reads the JSON of a set. Fails if the JSON is no set, if the set has more than 32 keys, or if none of its keys
+    /// can be used; the error says what would be right.
     pub fn parse(json: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Jwks {

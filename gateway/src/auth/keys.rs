@@ -1,8 +1,8 @@
 //! Checks credentials: backends have API keys, readers a JWT.
 //!
-//! A token is verified by a key of its own algorithm: one of those whose name its `kid` is, or any if it has none.
-//! `exp` is required; `nbf`, `iat`, `iss` and `aud` are checked as [`Keys`] says. A token whose header calls anything
-//! critical is refused.
+//! A token is verified by a key of its own algorithm: if the token has a `kid`, by a key of this name or a key without
+//! a name; else by any key. `exp` is required; `nbf`, `iat`, `iss` and `aud` are checked as [`Keys`] says. A token
+//! whose header has `crit` is refused.
 
 use feedgate_common::{DeviceId, Millis, UserId};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -14,31 +14,31 @@ use super::key_set::KeySet;
 use super::secret::digest;
 use super::token_key::{BAD_SIGNATURE, TokenKey};
 
-/// How many seconds `nbf` and `iat` may lie ahead unless [`Keys::with_leeway`] says otherwise: a token whose `nbf` is
-/// now is then valid at once, though the signer's clock is ahead.
+/// How many seconds `nbf` and `iat` may lie ahead unless [`Keys::with_leeway`] says otherwise: so a token that is valid
+/// from now on is accepted at once, even if the signer's clock is ahead.
 const LEEWAY_SECS: u32 = 60;
 
-/// The most keys besides the server's own. A token without `kid` may be tried with all those of its algorithm.
+/// The most keys besides the server's own. A token without `kid` may be tried with all keys of its algorithm.
 const TOKEN_KEYS_MAX: usize = 16;
 
 /// The most API keys besides the server's own: each request is compared with all of them.
 const API_KEYS_MAX: usize = 64;
 
-/// How many keys before the server's own one are kept: after as many exchanges, sessions of the first are not known.
+/// How many earlier keys of the server are kept. After that many exchanges, a session id of the oldest is not accepted.
 const EARLIER_MAX: usize = 4;
 
 /// The name of the server's own API key, which is that of its file.
 const OWN: &str = "api_key";
 
-/// What credentials are checked with: the API keys, the keys of readers' tokens, and the rules for their claims.
+/// What credentials are checked with: the API keys, the keys of readers' tokens, and the rules for the claims.
 #[derive(Clone)]
 pub struct Keys {
-    /// The server's own key first, then those that the operator has made.
+    /// The server's own key first, then the keys that the operator has made.
     api_keys: Vec<ApiKey>,
     pub(super) encoding: EncodingKey,
-    /// The server's own keys before this one, the latest first: what they have signed besides tokens is still ours.
+    /// The earlier keys of the server, the latest first: the session ids that they have signed stay valid.
     pub(super) earlier: Vec<EncodingKey>,
-    /// The server's own key first, then those of others who sign.
+    /// The server's own key first, then the keys of other signers.
     token_keys: Vec<TokenKey>,
     /// The keys of a JWKS; `None` if none is fetched.
     published: Option<Vec<TokenKey>>,
@@ -74,7 +74,7 @@ impl Keys {
         }
     }
 
-    /// Accepts also a further API key. Fails if there is one of its name, or if there are 64 already.
+    /// Accepts a further API key too. Fails if there is a key of the same name, or if there are 64 already.
     pub fn with_api_key(mut self, key: ApiKey) -> Result<Self, String> {
         if self.api_keys.iter().any(|known| known.name() == key.name()) {
             return Err(format!("there is a key {} already; give each key a name of its own", key.name()));
@@ -86,10 +86,10 @@ impl Keys {
         Ok(self)
     }
 
-    /// Accepts also the tokens of a further key. `name` is the name of its file, `KID.ALG`, and `contents` what the
-    /// file holds: a secret for HS256, HS384 and HS512; a public key as PEM for RS256, RS384, RS512, ES256, ES384 and
-    /// EdDSA. Fails if that is no such key, or a weak one, or if there are 16 keys already; the error holds nothing of
-    /// it.
+    /// Accepts the tokens of a further key too. `name` is the name of its file, `KID.ALG`, and `contents` what the file
+    /// holds: a secret for HS256, HS384 and HS512; a public key as PEM for RS256, RS384, RS512, ES256, ES384 and EdDSA.
+    /// Fails if this is no such key, or a weak one, or if there are 16 keys already; the error holds nothing of the
+    /// contents.
     pub fn with_token_key(mut self, name: &str, contents: &str) -> Result<Self, String> {
         if self.token_keys.len() > TOKEN_KEYS_MAX {
             return Err(format!("there may be {TOKEN_KEYS_MAX} such keys; take out those that nobody signs with"));
@@ -98,7 +98,7 @@ impl Keys {
         Ok(self)
     }
 
-    /// Accepts also the tokens of the keys in `set`, in place of those of an earlier set; `None` stands for a set that
+    /// Accepts the tokens of the keys in `set` too, in place of those of an earlier set; `None` stands for a set that
     /// could not be fetched yet.
     pub(super) fn with_published(mut self, set: Option<&KeySet>) -> Self {
         self.published = Some(set.map(|set| set.keys.clone()).unwrap_or_default());
@@ -135,7 +135,7 @@ impl Keys {
         self
     }
 
-    /// The roles of this API key; `None` if it is none. All keys are compared, each in constant time.
+    /// The roles of this API key; `None` if the text is no API key. All keys are compared, each in constant time.
     pub fn roles_of(&self, api_key: &str) -> Option<Roles> {
         let digest = digest(api_key);
         self.api_keys.iter().fold(None, |found, key| if key.is(&digest) { Some(key.roles()) } else { found })
@@ -146,7 +146,7 @@ impl Keys {
         self.rules.read(self.open(token)?, now)
     }
 
-    /// The claims of a token that one of the keys has signed; nothing else of it is checked.
+    /// The claims of a token that one of the keys has signed. Checks only the signature, `alg`, `kid` and `crit`.
     fn open(&self, token: &str) -> Result<Brought, TokenError> {
         let header =
             jsonwebtoken::decode_header(token).map_err(|_| TokenError::Invalid("token is not a signed JWT"))?;

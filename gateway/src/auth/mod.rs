@@ -1,4 +1,4 @@
-//! Credentials: what they are checked with, and the check of a reader's token.
+//! Credentials of backends and readers: the keys to check them with, and the check of a reader's token.
 
 mod api_key;
 mod claims;

@@ -1,4 +1,4 @@
-//! Makes random secrets, which are keys and tickets, and what is kept of them.
+//! Makes random secrets, which are keys and tickets, and the digests that are kept of them.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -12,7 +12,7 @@ pub fn secret() -> Result<String, getrandom::Error> {
     Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The SHA-256 of a secret: what is kept in its place, and what a secret that is shown is looked up by.
+/// The SHA-256 of a secret. It is kept in place of the secret, and a secret that is shown is looked up by it.
 pub(super) fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }

@@ -1,8 +1,8 @@
-//! The id of a session whose device sends by requests of their own: a credential, since it opens that session's
-//! mailbox.
+//! The id of a session whose device sends each message by a request of its own. The id is a credential, since it opens
+//! the mailbox of that session.
 //!
-//! It holds a random number of 128 bits and a signature over it and the node's name. So any node can tell a forged one
-//! without asking the node that holds the session.
+//! An id holds a random number of 128 bits, and a signature over this number and the node's name. So any node can
+//! detect a forged id without asking the node that holds the session.
 
 use std::iter;
 
@@ -18,7 +18,7 @@ impl Keys {
         id(node, number, &self.encoding)
     }
 
-    /// Whether both have the same key of the server's own.
+    /// Whether both have the same key for the server's own signatures.
     pub(super) fn signs_as(&self, other: &Self) -> bool {
         self.session_id("", 0) == other.session_id("", 0)
     }
@@ -36,7 +36,7 @@ impl Keys {
 /// The id that this key makes for the session of `node` with this random number.
 fn id(node: &str, number: u128, key: &EncodingKey) -> String {
     let said = format!("session {number:032x} of {node}");
-    // What is signed has blanks, so that no signature of a token fits it.
+    // The signed text has spaces, so that no signature of a token fits it.
     let signature = sign(said.as_bytes(), key, Algorithm::HS256).expect("HS256 signs any bytes");
     format!("{number:032x}.{signature}")
 }

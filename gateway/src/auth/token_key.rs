@@ -27,13 +27,13 @@ const ALGORITHMS: [(&str, Algorithm); 9] = [
 /// The bytes of an RSA modulus: 2048 to 4096 bits. A shorter one can be broken, and a longer one costs too much.
 const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=512;
 
-/// What is told of a token that another key may have signed.
+/// The refusal of a token that another key may have signed.
 pub(super) const BAD_SIGNATURE: TokenError = TokenError::Invalid("token's signature does not match");
 
 /// A key that verifies tokens of one algorithm.
 #[derive(Clone)]
 pub(super) struct TokenKey {
-    /// The `kid` of the tokens that it verifies; `None` if their header need not name it.
+    /// The `kid` of the tokens that this key verifies; `None` if any token may be tried with this key.
     kid: Option<Box<str>>,
     algorithm: Algorithm,
     decoding: DecodingKey,
@@ -75,10 +75,10 @@ impl TokenKey {
         Ok(Self { kid: Some(kid.into()), algorithm, decoding })
     }
 
-    /// Reads one key of a JWKS (RFC 7517). Gives `None` if it is not for signatures of these algorithms: a set may hold
-    /// keys for other purposes. The error says what is wrong with a key that is, and holds nothing of it.
+    /// Reads one key of a JWKS (RFC 7517). Gives `None` for a key that is not for signatures of these algorithms: a set
+    /// may hold keys for other purposes. For a key that is, the error says what is wrong, and holds nothing of the key.
     ///
-    /// A key that names no `alg` has that of its kind: RS256, ES256, ES384 or EdDSA.
+    /// A key that names no `alg` has the algorithm of its kind: RS256, ES256, ES384 or EdDSA.
     pub(super) fn from_jwk(jwk: &serde_json::Value) -> Result<Option<Self>, String> {
         let text = |field: &str| jwk.get(field).and_then(serde_json::Value::as_str);
         if text("use").is_some_and(|purpose| purpose != "sig") {
@@ -104,8 +104,8 @@ impl TokenKey {
         Ok(Some(Self { kid: jwk.common.key_id.map(String::into), algorithm, decoding }))
     }
 
-    /// Whether a token with this header may be one of this key. A token without `kid` may be of any key, and one with
-    /// the `kid` of no key may be of a key without a name; the signature decides.
+    /// Whether this key may have signed a token with this header. A token without `kid` may be of any key, and a token
+    /// whose `kid` no key has may be of a key without a name; the signature decides.
     pub(super) fn may_have_signed(&self, header: &Header) -> bool {
         let named = match (&self.kid, &header.kid) {
             (Some(mine), Some(kid)) => **mine == **kid,
@@ -114,12 +114,12 @@ impl TokenKey {
         named && header.alg == self.algorithm
     }
 
-    /// The claims of a token that this key has signed; nothing else of it is checked.
+    /// The claims of a token that this key has signed. Checks the signature alone.
     pub(super) fn open(&self, token: &str) -> Result<Brought, TokenError> {
         let mut rules = Validation::new(self.algorithm);
         rules.required_spec_claims.clear();
         rules.validate_aud = false;
-        // The caller checks this against its own clock.
+        // The caller checks this by a clock of its own.
         rules.validate_exp = false;
         let read = jsonwebtoken::decode(token, &self.decoding, &rules);
         read.map(|read| read.claims).map_err(|error| match error.kind() {
@@ -160,7 +160,7 @@ fn fits(algorithm: Algorithm, key: &DecodingKey) -> bool {
         (_, Ok(AlgorithmParameters::RSA(rsa))) => RSA_BYTES.contains(&length(&rsa.n)),
         _ => false,
     };
-    // To make the verifier of a curve checks that the key is a point on it.
+    // The verifier of a curve checks, when it is made, that the key is a point on that curve.
     fits && crypto::verify("", b"", key, algorithm).is_ok()
 }
 

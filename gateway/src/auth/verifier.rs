@@ -1,5 +1,5 @@
-//! Checks readers' tokens by the clock of this machine, and logs which ones are refused. The keys may be replaced while
-//! the gateway runs.
+//! Checks readers' tokens by the clock of this machine, and logs which tokens are refused. The keys may be replaced
+//! while the gateway runs.
 
 use std::sync::Arc;
 
@@ -40,19 +40,19 @@ impl Verifier {
         })
     }
 
-    /// From now on accepts also the tokens of the keys in `set`, in place of those of an earlier set. `None`: there is
-    /// a set, but its keys are not known. Sessions that are open go on.
+    /// Accepts the tokens of the keys in `set` too from now on, in place of those of an earlier set. `None` stands for
+    /// a set whose keys are not known yet. Sessions that are open go on.
     pub fn publish(&self, set: Option<&KeySet>) {
         self.keys.rcu(|keys| Keys::clone(keys).with_published(set));
     }
 
-    /// From now on these keys are used. The keys that a signer publishes stay, and so do the ids of open sessions.
+    /// Uses these keys from now on. The keys that a signer publishes stay, and the ids of open sessions stay valid.
     pub(crate) fn replace(&self, keys: &Keys) {
         self.keys.rcu(|before| keys.clone().after(before));
     }
 
-    /// Waits until a token was refused since the last call because no key of the set has its `kid`. Cancel safe; for
-    /// one caller at a time.
+    /// Waits until a token was refused since the last call because no key has its `kid`, while a set is published. For
+    /// one caller at a time. Cancel safe.
     pub async fn unknown_key(&self) {
         self.unknown.notified().await;
     }

@@ -1,4 +1,4 @@
-//! A message of a device that has no connection to write to, as it comes by a request of its own.
+//! A message of a device that has no connection to write to. The message comes by a request of its own.
 //!
 //! ```text
 //!   {"session":"…","node":"…","data":"{\"id\":2,…}"}     JSON: `data` is a text of one or more lines

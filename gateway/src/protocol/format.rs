@@ -1,4 +1,4 @@
-//! How messages are written on one connection: its upgrade has chosen the format by the name of a subprotocol.
+//! How messages are written on one connection. The request that opened the connection has chosen the format.
 
 use feedgate_common::Position;
 use feedgate_common::feed::Sight;
@@ -51,7 +51,7 @@ impl Format {
         }
     }
 
-    /// What the gateway sends as a ping, and what answers it.
+    /// The bytes that the gateway sends as a ping, which are also the bytes of the pong.
     pub(crate) fn ping(self) -> &'static [u8] {
         match self {
             Self::Json => json::PING,
@@ -114,8 +114,8 @@ impl Format {
         }
     }
 
-    /// Appends the push that says what the reader has seen. It is no change of the log, so it has no offset: SDKs take
-    /// that as nothing to recover from.
+    /// Appends the push that says what the reader has seen. This is no change of the log, so the push has no offset,
+    /// and SDKs do not recover from it.
     pub(crate) fn seen(self, out: &mut Vec<u8>, label: Label<'_>, sight: Sight) {
         self.aside(out, label, &to_json(&Told::Seen(sight.into())));
     }

@@ -132,7 +132,7 @@ fn object(out: &mut Vec<u8>, id: u32, key: &str, value: &impl Serialize) {
     out.push(b'}');
 }
 
-/// Appends an object whose large part, `json`, is ready.
+/// Appends an object whose large part, `json`, is encoded already.
 fn around(out: &mut Vec<u8>, id: u32, head: &str, json: &[u8], tail: &str) {
     out.reserve_exact(json.len() + head.len() + 32);
     let _ = write!(out, r#"{{"id":{id},{head}"#);

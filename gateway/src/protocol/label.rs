@@ -1,11 +1,12 @@
-//! How pushes say which channel they are of: by its name, or by a number that takes fewer bytes.
+//! How a push says to which channel it belongs: by the name of the channel, or by a number that takes fewer bytes.
 //!
 //! A device offers numbers with bit 1 of a subscribe's `flag`. The reply then has the number as `id`, and each push of
-//! that subscription has `id` in place of `channel`. The number follows from that of the feed, so nothing is kept for
-//! it.
+//! that subscription has `id` in place of `channel`. The number is computed from the number of the feed, so nothing is
+//! stored for it.
 //!
-//! Over Protobuf only clients that are known to find a channel by its number get one: the SDK of JavaScript (5.8.0)
-//! offers numbers, reads them there as objects, compares these by identity, and drops every push.
+//! Over Protobuf only clients that are known to find a channel by its number get a number. The SDK of JavaScript
+//! (5.8.0) offers numbers, but reads them as objects over Protobuf, compares these by identity, and so drops every
+//! push.
 
 use std::num::NonZeroU32;
 
@@ -16,7 +17,7 @@ use feedgate_common::FeedId;
 pub(crate) struct Label<'a> {
     /// The name of the feed; nothing in it needs an escape in JSON.
     pub(crate) name: &'a str,
-    /// What stands in place of the name, if the device has offered that.
+    /// The number that stands in place of the name, if the device has offered that.
     pub(crate) number: Option<NonZeroU32>,
 }
 
@@ -27,13 +28,14 @@ impl<'a> Label<'a> {
     }
 }
 
-/// The number of a channel on the wire, the same on every connection and node. Zero would say that there is none.
+/// The number of a channel on the wire, the same on every connection and node. It is never zero, which would mean no
+/// number.
 pub(crate) fn number(feed: FeedId) -> NonZeroU32 {
     NonZeroU32::MIN.saturating_add(feed.0.into())
 }
 
-/// Whether a client that calls itself this, as its SDK does unless the app names it otherwise, finds a channel by its
-/// number in Protobuf.
+/// Whether a client with this name finds a channel by its number in Protobuf. The name is that of the SDK, unless the
+/// app chooses another.
 pub(super) fn reads_numbers(name: &str) -> bool {
     matches!(name, "python" | "rust" | "swift")
 }

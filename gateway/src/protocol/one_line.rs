@@ -1,9 +1,9 @@
-//! Puts JSON on one line: each line of a text frame, or of NDJSON, is one message.
+//! Puts JSON on one line, since each line of a text frame, or of NDJSON, is one message.
 //!
-//! A body is kept as its backend wrote it, so there may be line breaks between its tokens. Each part would be read as a
-//! line of its own, and a body could be written so that one of these lines passes for an item of another author.
+//! A body is kept as its backend wrote it, so there may be line breaks between its tokens. A client would read each
+//! part as a line of its own, and a hostile body could make such a line look like an item of another author.
 
-/// Replaces the line breaks in `json` by blanks, which does not change its meaning: JSON escapes line breaks in a
+/// Replaces the line breaks in `json` by spaces. That does not change the meaning: JSON escapes the line breaks in a
 /// string.
 pub(crate) fn one_line(json: &mut [u8]) {
     json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');

@@ -19,7 +19,7 @@ use super::codes::{Close, Refusal};
 use super::json;
 use super::reply::{Reply, Subscribed, Wrong};
 
-/// Our ping: a comment, which no client sees as an event.
+/// Our ping: a comment, which clients skip.
 pub(super) const PING: &[u8] = b":\n\n";
 
 /// Appends the event of a result; nothing for the results of commands that such a client cannot send.
@@ -46,7 +46,7 @@ pub(super) fn push(out: &mut Vec<u8>, channel: &str, at: Position, change: &[u8]
     publication(out, channel, at.offset, change);
 }
 
-/// Appends an event of a channel without an id. With the offset 0 it is no change of the log.
+/// Appends an event of a channel without an id of the event. The offset is 0 if the event is no change of the log.
 pub(super) fn publication(out: &mut Vec<u8>, channel: &str, offset: u64, data: &[u8]) {
     // Writing to a Vec cannot fail.
     let _ = write!(out, r#"data: {{"channel":"{channel}","pub":"#);

@@ -34,8 +34,8 @@ pub(crate) struct PageJson {
 }
 
 impl PageJson {
-    /// The page as the onlooker sees it: its items are joined with what stands around them, and its people with the
-    /// authors of originals. A page that would hold more than about `cut` bytes with it is shorter.
+    /// The page as the onlooker sees it: the items with what stands around them, and the people with the authors of
+    /// originals too. A page that would then hold more than about `cut` bytes is cut shorter.
     pub(crate) async fn joined(
         page: Page,
         archive: &dyn Archive,

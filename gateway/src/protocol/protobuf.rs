@@ -10,7 +10,7 @@
 //! The tags are those of `client.proto` (MIT, Copyright (c) 2023 Centrifugal Labs LTD), which lies in `gateway/proto`
 //! with its licence. A test compiles it and holds every message here against it.
 //!
-//! Pushes, pages and histories are written here by hand: a change is copied once, from where it is kept into the frame.
+//! Pushes, pages and histories are written here by hand, so that a change is copied only once into the frame.
 
 use feedgate_common::named::NamedFeeds;
 use prost::Message as _;
@@ -87,7 +87,7 @@ struct Unsubscribe {
     reason: String,
 }
 
-/// The messages of a frame. Ends after the first that is cut.
+/// The messages of a frame. Ends after the first message that is cut off.
 pub(crate) fn messages(mut frame: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed>> {
     std::iter::from_fn(move || {
         if frame.is_empty() {
@@ -125,7 +125,7 @@ pub(crate) fn decode(message: &[u8], feeds: &NamedFeeds) -> Result<Message, Malf
     .check(feeds)
 }
 
-/// The fields of `Reply`, and of what stands in them, that are written here by hand.
+/// The fields of `Reply`, and of the messages in it, that are written here by hand.
 mod field {
     /// A field that holds bytes: text, bytes, or a message.
     const fn bytes(tag: u8) -> u8 {

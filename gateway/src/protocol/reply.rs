@@ -1,8 +1,8 @@
 //! The replies to a device's commands, the same in every [format](super::Format).
 //!
-//! Each struct that is written as it stands is a message of `client.proto`: serde writes its fields by their names as
-//! JSON, prost by their tags as Protobuf. A result is always there, even if it is empty, because some SDKs look into
-//! it; and no field that an SDK looks at is ever empty or zero, because Protobuf leaves such fields out.
+//! Each struct that derives `Serialize` and `prost::Message` is a message of `client.proto`: serde writes its fields by
+//! their names as JSON, prost by their tags as Protobuf. A result is always written, even if it is empty, because some
+//! SDKs look into it; and no field that an SDK looks at is ever empty or zero, because Protobuf leaves such fields out.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -66,11 +66,11 @@ pub(crate) struct Connected {
 /// The result of `subscribe`: how the subscription began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// The position that it starts from.
+    /// The position from which the subscription starts.
     pub position: Position,
     /// Whether the device asked to recover from a position.
     pub was_recovering: bool,
-    /// Whether it was recovered: then no change is missing (I9).
+    /// Whether the subscription was recovered: then no change is missing (I9).
     pub recovered: bool,
 }
 
@@ -151,7 +151,7 @@ pub(super) struct Subscribed {
     #[prost(bytes = "vec", tag = "11")]
     #[serde(serialize_with = "as_json")]
     data: Vec<u8>,
-    /// What stands for the channel in pushes, if the device has offered that.
+    /// The number that stands for the channel in pushes, if the device has offered that.
     #[prost(int64, optional, tag = "14")]
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<i64>,
@@ -185,7 +185,7 @@ pub(super) struct Wrong {
     temporary: bool,
 }
 
-/// A result in which nothing stands.
+/// A result without fields.
 #[derive(Clone, Copy, PartialEq, prost::Message, Serialize)]
 pub(super) struct Empty {}
 
@@ -207,7 +207,7 @@ impl PresenceInfo {
 }
 
 impl Stats {
-    /// All `devices` belong to one user.
+    /// The counts for `devices` devices, all of one user.
     pub(super) fn of(devices: usize) -> Self {
         Self { num_clients: u32::try_from(devices).unwrap_or(u32::MAX), num_users: u32::from(devices > 0) }
     }
@@ -238,7 +238,7 @@ impl Subscribed {
 }
 
 impl From<&Standing> for Subscribed {
-    /// Such a subscription has no log: there is no position in it, and nothing to recover.
+    /// A subscription to an item has no log: there is no position in it, and nothing to recover.
     fn from(standing: &Standing) -> Self {
         Self { data: standing.data.clone(), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What stands in a command, read from JSON or Protobuf into one shape, and checked here once.
+//! The fields of a command, read from JSON or Protobuf into the same structs, and checked here once.
 //!
 //! Each struct is a message of `client.proto` with the fields that are used here: serde reads them by their names from
 //! JSON, prost by their tags from Protobuf. Unknown fields are ignored in both. A field `data` holds JSON in either
@@ -21,10 +21,10 @@ use super::command::{
 use super::label;
 use super::page_json::parse_cursor;
 
-/// A request that may stand in a command: `Err` if it is there and cannot be read.
+/// A request that a command may contain: `None` if the command does not, `Err` if the request cannot be read.
 pub(super) type Asked<T> = Option<Result<T, Refusal>>;
 
-/// A command as it came, with every request that stands in it.
+/// A command as it was received, with every request that it contains.
 #[derive(Default)]
 pub(super) struct Request {
     pub(super) id: u32,
@@ -40,7 +40,7 @@ pub(super) struct Request {
     pub(super) send: bool,
     pub(super) publish: bool,
     pub(super) sub_refresh: bool,
-    /// Whether nothing at all stands in the message, which makes it a pong.
+    /// Whether the message is empty, which makes it a pong.
     pub(super) is_empty: bool,
 }
 
@@ -131,7 +131,7 @@ pub(super) struct RefreshRequest {
 }
 
 impl Request {
-    /// Says what the message is. `feeds` are the channels that exist.
+    /// Says what the message asks for. `feeds` are the channels that exist.
     pub(super) fn check(self, feeds: &NamedFeeds) -> Result<Message, Malformed> {
         let id = self.id;
         let verbs = [
@@ -167,7 +167,7 @@ fn command(id: u32, verb: Result<Verb, Refusal>) -> Message {
     Message::Command(Command { id, verb: verb.unwrap_or_else(|refusal| Verb::Refused(Box::new(refusal))) })
 }
 
-/// What the channel of an item begins with; its id follows. No feed has a colon in its name.
+/// The beginning of the channel of an item, before the id. No feed has a colon in its name.
 pub(crate) const ITEM_CHANNEL: &str = "item:";
 
 /// The item that `channel` names, if it names one.
@@ -179,7 +179,7 @@ fn item_of(channel: &str) -> Option<Result<ItemId, Refusal>> {
     }))
 }
 
-/// The feed that `channel` names, or a refusal that lists the known ones.
+/// The feed that `channel` names, or a refusal that lists the known channels.
 fn feed_of(channel: &str, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
     feeds.by_name(channel).ok_or_else(|| {
         ErrorCode::UnknownChannel.because(format!("unknown channel {:?}; known: {}", short(channel), feeds.names()))
@@ -322,7 +322,7 @@ fn history(asked: HistoryRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
     let since = match asked.since {
         None => None,
         Some(StreamPosition { offset, epoch }) => {
-            // An epoch that cannot be read is not ours, so its log is gone.
+            // An epoch that cannot be read was not made here, so its log is gone.
             let epoch = epoch.parse().map_err(|_| Refusal::from(ErrorCode::UnrecoverablePosition))?;
             Some(Position { epoch, offset })
         }
@@ -345,7 +345,7 @@ pub(super) fn contents<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T
         .map_err(|error| ErrorCode::BadRequest.because(format!("{what}: {}", without_its_middle(&error.to_string()))))
 }
 
-/// A text, or its beginning and its end if it is long: an error may quote the whole of what a device has sent.
+/// The text, or its beginning and its end if it is long: an error may quote all that a device has sent.
 fn without_its_middle(text: &str) -> Cow<'_, str> {
     const KEPT: usize = 100;
     let (begin, end) = (text.char_indices().nth(KEPT), text.char_indices().rev().nth(KEPT));
@@ -355,12 +355,12 @@ fn without_its_middle(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reads `data`, into which an app may put any value; only an object says something to us.
+/// Reads `data`, into which an app may put any value. A value that is no object is ignored.
 fn if_object<T: DeserializeOwned + Default>(data: &[u8], what: &str) -> Result<T, Refusal> {
     if data.starts_with(b"{") { contents(data, what) } else { Ok(T::default()) }
 }
 
-/// Reads JSON as it is written; `null` is as if nothing were there.
+/// Reads JSON as it is written; `null` is read as if the field were left out.
 fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let json = <&RawValue>::deserialize(deserializer)?.get();
     Ok(if json == "null" { Vec::new() } else { json.into() })

@@ -5,13 +5,13 @@
 //!   on a channel        {…,                                       "unread":3, "head":12}
 //! ```
 //!
-//! `position` is where the log stood when `unread` was counted. On a channel the epoch is that of the subscription.
+//! `position` is the end of the log when `unread` was counted. On a channel the epoch is that of the subscription.
 
 use feedgate_common::Position;
 use feedgate_common::feed::Sight;
 use serde::Serialize;
 
-/// What is seen, how much is unread, and the position of the log at which that was counted.
+/// What is seen, how much is unread, and the position of the log at which both were counted.
 #[derive(Debug, Serialize)]
 pub(crate) struct SightJson {
     seen: Option<Position>,

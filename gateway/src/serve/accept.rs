@@ -69,8 +69,8 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts connections for ever, but for the drain before a hand-over. It may be dropped at any time; connections
-    /// that were admitted go on.
+    /// Accepts connections for ever, but not during the drain before a hand-over. The future may be dropped at any
+    /// time; connections that were admitted go on.
     pub(crate) async fn accept_all(&self, arrivals: &mut Arrivals) {
         self.ports.node.begun.cancelled().await;
         let closed = self.ports.until_closed();
@@ -85,8 +85,8 @@ impl Acceptor {
         }
     }
 
-    /// Admits a connection, and leaves the rest to a task of its own. If its address may have no more, refuses
-    /// it.
+    /// Admits a connection, and leaves the rest to a task of its own. If the address of the connection has reached a
+    /// limit, refuses the connection.
     async fn receive(&self, stream: TcpStream, peer: IpAddr) {
         let client = self.ports.proxies.load().client(peer);
         let stay = match self.count(client) {
@@ -105,8 +105,8 @@ impl Acceptor {
         client.0.map(|key| self.ports.shares.enter(key, self.ports.node.uptime.elapsed_ms())).transpose()
     }
 
-    /// Closes a connection, and says why, unless its address was told so too often lately. Before a TLS handshake
-    /// nothing can be said that a client would understand.
+    /// Closes a connection, and says why, unless its address was told so too often lately. On a port with TLS nothing
+    /// is said, since a client understands nothing before the handshake.
     fn refuse(&self, stream: &TcpStream, client: Client, too_many: TooMany) {
         let may_hear = |key| self.ports.shares.may_hear_why(key, self.ports.node.uptime.elapsed_ms());
         if self.tls.is_none() && client.0.is_some_and(may_hear) {
@@ -118,9 +118,9 @@ impl Acceptor {
         }
     }
 
-    /// Serves one HTTP connection, until it ends, has to make room, or becomes a session's.
+    /// Serves one HTTP connection, until it ends, has to make room for another, or becomes a session.
     async fn converse(self, mut stream: TcpStream, peer: IpAddr, admission: Admission) -> Result<(), Ended> {
-        // This fails only if the peer has gone already, which the first read will tell.
+        // This fails only if the peer has gone already, which the first read will show.
         let _ = stream.set_nodelay(true);
         let (guest, stopping) = (admission.guest.clone(), self.ports.stopping.clone());
         let connect_within = Duration::from_secs(self.ports.node.settings.now().connect_within_secs.into());
@@ -142,13 +142,13 @@ impl Acceptor {
             stream = timeout(within, self.encrypt(stream)) => stream??,
             () = guest.asked_to_leave() => return Ok(()),
         };
-        // What is accepted before the drain may get here during it.
+        // A connection that was accepted before the drain may get here during it.
         let late = stopping.is_cancelled();
         let within = if late { LATE } else { within };
         let (hand_over, mut handed_over) = mpsc::channel(1);
         let mut connection = http1::Builder::new()
             .keep_alive(!late)
-            // The stream limits this time: hyper counts the pause between two requests as part of the head.
+            // The stream limits this time instead: hyper counts the pause between two requests as part of the head.
             .header_read_timeout(None)
             // A client may end its side of the connection after a request, and still gets the answer.
             .half_close(true)
@@ -188,7 +188,7 @@ impl Acceptor {
                     std::pin::Pin::new(&mut connection).graceful_shutdown();
                     is_ending = true;
                 }
-                // A connection that is accepted after that still gets the answer to one request.
+                // A connection that was accepted after the drain began still gets the answer to one request.
                 () = &mut ending, if !late && !is_ending => {
                     std::pin::Pin::new(&mut connection).graceful_shutdown();
                     is_ending = true;

@@ -1,4 +1,4 @@
-//! What every request passes that is to become a session: the counts of its address, and room on this node.
+//! What every request that is to become a session must pass: the limits of its address, and room on this node.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Counts the session for the address that asks for it; and the connection too, unless it is counted already. One
-    /// of a proxy is not, since it carries the connections of many.
+    /// Counts the session for the address that asks for it; and the connection too, unless the connection is counted
+    /// already. The connection of a proxy is not counted before, since it carries the requests of many addresses.
     pub(super) fn count(&self) -> Result<Option<Stay>, Refused> {
         let Client(Some(key)) = self.client else { return Ok(None) };
         let (shares, now) = (&self.ports.shares, self.ports.node.uptime.elapsed_ms());
@@ -44,8 +44,7 @@ impl Door {
         let pool = &self.ports.node.local.pool;
         let full = |_| self.later("this node holds as many connections as it may");
         let slot = pool.arrive().map_err(full)?;
-        // This is looked at only after the slot was taken: a slot that was taken before the drain began is closed by
-        // it.
+        // This is looked at only after the slot was taken: the drain closes every slot that was taken before it began.
         if self.ports.stopping.is_cancelled() {
             pool.depart(&slot);
             return Err(self.later("this node is going away"));
@@ -53,14 +52,14 @@ impl Door {
         Ok(slot)
     }
 
-    /// The refusal of a request that is right but comes at a bad time. Logs it.
+    /// The refusal of a request that is right but comes at a bad time. Logs the refusal.
     fn later(&self, why: &'static str) -> Refused {
         let refused = Refused::new(StatusCode::SERVICE_UNAVAILABLE, why).with(header::RETRY_AFTER, "1");
         self.log(&refused);
         refused
     }
 
-    /// Logs why the request was refused. What an address has too much of is logged where it is counted.
+    /// Logs why the request was refused. A limit of an address is logged where it is counted.
     pub(super) fn log(&self, refused: &Refused) {
         self.ports.refusals.log(self.client, refused.why);
     }
@@ -70,7 +69,7 @@ impl Door {
         self.ports.node.metrics.requests.of(Admittance::of(status)).inc();
     }
 
-    /// What the session counts for at its address: what its HTTP connection did, else what was counted now.
+    /// The counted place of the session at its address: that of its HTTP connection, else the one that was counted now.
     pub(super) fn stay(&self, counted: Option<Stay>) -> Option<Box<Stay>> {
         self.guest.take_stay().or(counted).map(Box::new)
     }

@@ -1,5 +1,5 @@
-//! The id of a request: the caller's own from `X-Request-Id`, or a fresh one. The answer has it, and each log line that
-//! is written for the request.
+//! The id of a request: the one that the caller gives in `X-Request-Id`, or a fresh one. The answer and each log line
+//! of the request contain this id.
 //!
 //! Invariant: an id is 1 to [`MAX`] visible ASCII characters, so it breaks no line of a log and looks like no other
 //! field.
@@ -17,20 +17,21 @@ const MAX: usize = 128;
 pub(super) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The id that the request names. Without one, or with one that is not usable, or with two: a fresh one, 32
+    /// The id that the request names. If there is none, if there are two, or if the id is not usable: a fresh id of 32
     /// hexadecimal digits.
     pub(super) fn of(request: &HeaderMap) -> Self {
         let named = only(request, REQUEST_ID).filter(|id| is_usable(id.as_bytes()));
         Self(named.cloned().unwrap_or_else(fresh))
     }
 
-    /// The span of all that is done for the request. Its level lets it stand around lines of every level.
+    /// The span of all that is done for the request. It has the highest level, so that no filter takes it from a log
+    /// line.
     pub(super) fn span(&self) -> Span {
         let id = self.0.to_str().expect("visible ASCII is text");
         tracing::error_span!("request", request_id = %id)
     }
 
-    /// Puts the id into the head of an answer, or of the request itself for those who answer it.
+    /// Puts the id into the head of an answer, or of the request itself, for the code that answers the request.
     pub(super) fn mark(&self, head: &mut HeaderMap) {
         head.insert(REQUEST_ID, self.0.clone());
     }

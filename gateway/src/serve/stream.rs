@@ -1,4 +1,4 @@
-//! Turns a connection whose answer is to go on for as long as a session into that session.
+//! Turns a connection into a session, if the answer to its request is to go on for as long as that session.
 //!
 //! ```text
 //!   the API answers 200 with a `Begin` ──▶ admitted ──▶ the bare connection leaves hyper ──▶ a small session task
@@ -34,8 +34,8 @@ pub(super) struct Takeover {
     head: Vec<u8>,
 }
 
-/// Hands the connection over if the API's answer begins a stream; then it never resolves, and is dropped with the HTTP
-/// connection. Else gives the answer, or a refusal in its place.
+/// Hands the connection over if the API's answer begins a stream; then this future never resolves, and is dropped with
+/// the HTTP connection. Else gives the answer, or a refusal in place of the answer.
 pub(super) async fn hand_over(door: Door, mut answer: Response<Body>, to: &mpsc::Sender<Takeover>) -> Response<Body> {
     let Some(begin) = answer.extensions_mut().remove::<Begin>() else { return answer };
     let admitted = door.count().and_then(|counted| Ok((counted, door.slot()?)));
@@ -49,12 +49,12 @@ pub(super) async fn hand_over(door: Door, mut answer: Response<Body>, to: &mpsc:
     door.counts(answer.status());
     let stay = door.stay(counted);
     let takeover = Takeover { door, slot, stay, begin, head: head(&answer) };
-    // A connection answers one request at a time, so there is room.
+    // A connection answers one request at a time, so the channel has room.
     let _ = to.try_send(takeover);
     std::future::pending().await
 }
 
-/// The refusal with the headers of `answer`, so that a web page that could read the answer can read the refusal.
+/// The refusal with the headers of `answer`, so that a web page that could read the answer can read the refusal too.
 fn with_headers_of(answer: &Response<Body>, refused: Refused) -> Response<Body> {
     let mut response = refused.response();
     for (name, value) in answer.headers() {
@@ -85,8 +85,8 @@ impl Takeover {
             Framing::OneWay => Format::OneWay,
         };
         let stream = io.into_inner().into_inner();
-        // A client that cannot answer pings is gone once it has confirmed nothing for so long. This fails only if it is
-        // gone already.
+        // A client that cannot answer pings is gone once it has confirmed no bytes for so long. The call fails only if
+        // the client is gone already.
         let _ = SockRef::from(stream.tcp()).set_tcp_user_timeout(Some(ports.node.settings.silence));
         let mailbox = ports.node.local.mailboxes.open(number());
         let stream = Stream::new(stream, &head, begin, mailbox);
@@ -94,7 +94,7 @@ impl Takeover {
         ports.tasks.spawn(Connection::new(ports.connections.clone(), arrival));
     }
 
-    /// Gives back the place on the node: the HTTP connection has ended before the session began.
+    /// Gives back the place on the node, since the HTTP connection has ended before the session began.
     pub(super) fn give_up(self) {
         self.door.ports.node.local.pool.depart(&self.slot);
     }
