@@ -9,7 +9,7 @@ use feedgate_common::around::CommentPlace;
 
 use feedgate_common::sealed::{open, seal};
 
-/// What a cursor is sealed for.
+/// The purpose with which a cursor is sealed.
 pub(in crate::api) const PURPOSE: &str = "feedgate comments cursor";
 
 /// The text of a cursor whose page begins strictly behind `place`.
@@ -19,7 +19,7 @@ pub(in crate::api) fn text(place: CommentPlace) -> String {
     seal(PURPOSE, bytes)
 }
 
-/// Reads a cursor; `None` if the text is none.
+/// Reads a cursor; `None` if the text is no cursor.
 pub(in crate::api) fn parse(text: &str) -> Option<CommentPlace> {
     let place = open(PURPOSE, text)?;
     let (at, rest) = place.split_first_chunk()?;

@@ -1,4 +1,4 @@
-//! The cursor that leads to the next page of those who have reacted, also in an export: a place of the list, sealed.
+//! The cursor that leads to the next page of reactions, also in an export: a place of the list, sealed.
 //!
 //! ```text
 //!   time i64 | user u32 | kind
@@ -8,7 +8,7 @@ use feedgate_common::UserNo;
 use feedgate_common::around::Place;
 use feedgate_common::sealed::{open, seal};
 
-/// What a cursor is sealed for.
+/// The purpose with which a cursor is sealed.
 pub(in crate::api) const PURPOSE: &str = "feedgate reactions cursor";
 
 /// The text of a cursor whose page begins strictly below `place`.
@@ -19,7 +19,7 @@ pub(in crate::api) fn text(place: &Place) -> String {
     seal(PURPOSE, bytes)
 }
 
-/// Reads a cursor; `None` if the text is none.
+/// Reads a cursor; `None` if the text is no cursor.
 pub(in crate::api) fn parse(text: &str) -> Option<Place> {
     let place = open(PURPOSE, text)?;
     let (at, rest) = place.split_first_chunk()?;

@@ -1,4 +1,4 @@
-//! The cursor that leads to the next page of a search: the place of what was looked at last, sealed.
+//! The cursor that leads to the next page of a search: the place of the last hit that was looked at, sealed.
 //!
 //! ```text
 //!   time i64 | id u64
@@ -10,7 +10,7 @@ use feedgate_common::search::SearchPlace;
 use crate::api::problem::Problem;
 use crate::api::query::Params;
 
-/// What a cursor is sealed for.
+/// The purpose with which a cursor is sealed.
 pub(in crate::api) const PURPOSE: &str = "feedgate search cursor";
 
 /// The text of a cursor whose page begins strictly behind `place`.
@@ -20,7 +20,7 @@ pub(in crate::api) fn text(place: SearchPlace) -> String {
     seal(PURPOSE, bytes)
 }
 
-/// Reads a cursor; `None` if the text is none.
+/// Reads a cursor; `None` if the text is no cursor.
 pub(in crate::api) fn parse(text: &str) -> Option<SearchPlace> {
     let place = open(PURPOSE, text)?;
     let (at, rest) = place.split_first_chunk()?;

@@ -1,4 +1,4 @@
-//! Takes in the lines of an import that are comments on items. One that is there already stays as it is.
+//! Takes in the lines of an import that are comments on items. A comment that exists already stays as it is.
 
 use feedgate_common::around::{CommentWrite, Commented, NewComment, Uncommented};
 use feedgate_common::{Archive, UserId, error};
@@ -9,8 +9,9 @@ use crate::clock;
 /// A comment of a line, with the number of the line. The number of its author is not known yet.
 pub(super) type CommentLine = (u64, UserId, NewComment);
 
-/// Takes in the comments of a group of lines in one commit, and answers each in its place. It is tried again while a
-/// store is away, since each has an id. If it fails, some users may have got numbers, and nothing else has happened.
+/// Takes in the comments of a group of lines in one commit, and answers each in its place. The commit is tried again
+/// while a store is away, which is harmless since each comment has an id. If it fails, some users may have got numbers,
+/// and nothing else has happened.
 pub(super) async fn take_in(
     archive: &dyn Archive,
     lines: &[CommentLine],

@@ -6,9 +6,9 @@
 //!                                                      └────────▶ refused, by number ◀──┘ what the Archive refuses
 //! ```
 //!
-//! Invariants: lines are taken in in their order. A wrong line is reported and stops no other. One group is in memory
-//! at a time, counted in the budget of all request bodies. If a store is away for long, or no more lines come, the
-//! report ends with the number of the line from which to go on.
+//! Invariants: lines are taken in in their order. A wrong line is reported and stops no other line. One group is in
+//! memory at a time, counted in the budget of all request bodies. If a store is away for long, or no more lines come,
+//! the report ends with the number of the line from which to go on.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ const BYTES_MAX: usize = 1024 * 1024;
 /// The most bytes in one line: more than the largest item to the most readers takes.
 const LINE_MAX: usize = 512 * 1024;
 
-/// The KiB of the budget that an import holds: for a group as it came, and twice for what is to be written.
+/// The KiB of the budget that an import holds: a group as it came, and twice as much for what is to be written.
 const HELD_KIB: u32 = 4 * 1024;
 
 /// One line of the report.
@@ -146,7 +146,8 @@ impl Importer {
                 Err(problem) => self.refuse(&mut report, *number, problem),
             }
         }
-        // Reactions, comments, rankings and pins go to items of this group too, so they come behind all of its writes.
+        // Reactions, comments, rankings and pins may belong to items of this group, so they come behind all of its
+        // writes.
         let written = async {
             let written = write(&self.writer, writes).await?;
             let given = give(&*self.archive, &reactions).await?;
@@ -207,8 +208,8 @@ impl Importer {
     }
 }
 
-/// Writes in several commits: each addresses its items to at most [`BATCH_READERS_MAX`] readers, since each of these
-/// gets a record. If it fails, some commits may have been made.
+/// Writes in several commits. Each commit addresses its items to at most [`BATCH_READERS_MAX`] readers, since each
+/// reader gets a record. If it fails, some commits may have been made.
 async fn write(writer: &Writer, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
     let mut written = Vec::with_capacity(writes.len());
     for commit in commits(writes) {
@@ -236,7 +237,7 @@ fn commits(writes: Vec<Write>) -> Vec<Vec<Write>> {
     commits
 }
 
-/// How many users a commit has to know for the audience of an item.
+/// How many users a commit must look up for the audience of an item.
 fn names_in(audience: &Audience) -> usize {
     match audience {
         Audience::Narrowed(narrowed) => narrowed.readers().len(),
@@ -254,7 +255,7 @@ struct Lines {
     body: BodyDataStream,
     /// The bytes of a line that is not complete yet.
     rest: Vec<u8>,
-    /// Whether the line in `rest` is too long: what follows of it is dropped.
+    /// Whether the line in `rest` is too long: then the rest of this line is dropped.
     too_long: bool,
     /// The number of the last complete line.
     number: u64,
@@ -266,7 +267,7 @@ struct Lines {
 /// Lines that are written together.
 struct Group {
     lines: Vec<(u64, Result<String, String>)>,
-    /// Why the body has ended before its end.
+    /// Why the body was cut off before its end.
     broken: Option<String>,
 }
 
@@ -283,7 +284,7 @@ impl Lines {
         }
     }
 
-    /// Reads the next lines; none at the end.
+    /// Reads the next lines; no lines at the end.
     async fn group(&mut self) -> Group {
         while !self.over && !self.is_full() {
             match timeout(BODY_TIMEOUT, self.body.next()).await {

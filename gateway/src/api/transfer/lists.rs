@@ -1,4 +1,4 @@
-//! Takes in imported members of lists.
+//! Takes in the lines of an import that are members of lists.
 
 use feedgate_common::audience::{ListChange, ListRefused};
 use feedgate_common::error::Result;
@@ -7,10 +7,10 @@ use feedgate_common::{Archive, Millis, UserId};
 
 use super::patience::patiently;
 
-/// A line: its number, whose list it is, the list, who is on it, and since when.
+/// A line: its number, the owner of the list, the list, the member, and since when the member is on the list.
 pub(super) type Member = (u64, UserId, ListName, UserId, Millis);
 
-/// Puts these users on lists. Answers for each whether it was not on the list before, or why it is refused.
+/// Puts these members on lists. Answers for each member whether it was not on the list before, or why it is refused.
 pub(super) async fn put_on(
     archive: &dyn Archive,
     lines: &[Member],

@@ -1,4 +1,4 @@
-//! Moves whole stores out and in, as NDJSON with a line for each thing that happened.
+//! Exports and imports whole stores, as NDJSON with a line for each thing that happened.
 //!
 //! ```text
 //!   export   outboxes, author by author, in their order ─▶ direct items ─▶ edges, reader by reader ─▶ reactions, people, comments
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariants: an import never changes what is there, so a file may be imported again from any line. An export may be
-//! resumed from any cursor that it has given. Neither is a snapshot: what is written meanwhile may or may not be in it,
-//! and a second run brings the rest.
+//! resumed from any cursor that it has given. An export is no snapshot: what is written meanwhile may or may not be in
+//! it, and a second run brings the rest.
 
 mod comments;
 pub(super) mod export;

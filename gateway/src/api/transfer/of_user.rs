@@ -1,5 +1,5 @@
-//! `GET /v1/users/{user}/export`: all that is known of one user, a line each. What an import knows has its lines; the
-//! rest has lines of other types.
+//! `GET /v1/users/{user}/export`: all that is known of one user, one line for each thing. Lines that an import knows
+//! have the form that the import reads; the rest has lines of other types.
 //!
 //! ```text
 //!   items, deletes, class, follows, shields       as an export of all has them
@@ -10,7 +10,7 @@
 //!   person, devices, sessions, what was seen, what is addressed to the user, since when tokens are valid
 //! ```
 //!
-//! One piece is in memory at a time. It is no snapshot.
+//! One piece is in memory at a time. The export is no snapshot.
 
 use std::sync::Arc;
 
@@ -46,13 +46,13 @@ enum Next {
     Part(Cursor),
     /// Traces of this stage behind this place.
     Traces(Stage, Option<Mark>),
-    /// What the user is to be told, and by what the user is known.
+    /// What is stored for the user: person, lists, rankings, pins, devices, sessions, what was seen, and a revocation.
     Kept,
-    /// What is addressed to the user in the feed of this number in the list of feeds, behind this record.
+    /// What is addressed to the user in one feed, which has this number in the list of feeds, behind this record.
     Addressed(usize, u64),
 }
 
-/// The stages whose traces have lines, each with the one behind it.
+/// The stages whose traces have lines, in their order.
 const STAGES: [Stage; 7] = [
     Stage::Direct,
     Stage::Comments,
@@ -84,7 +84,7 @@ pub(in super::super) async fn of_user(
 ) -> std::result::Result<Response, Problem> {
     let nothing = || Problem::new(Kind::NotFound, format!("nothing is known of user {name}"));
     let user = user_no(&*archive, &name).await?.ok_or_else(nothing)?;
-    // The body is made after the request's own future has ended, so it takes the span of the request along.
+    // The body is made after the future of the request has ended, so it keeps the span of the request.
     let reader = Reader { archive, named, local, user, name, span: Span::current() };
     let start = Some(Next::Part(Cursor::Outbox(user, 0)));
     let pieces = stream::unfold((reader, start), |(reader, next)| async move {
@@ -125,7 +125,8 @@ impl Reader {
         Ok((lines.0, next))
     }
 
-    /// A piece of the export of all. That goes on with the next user, and this one with the next part.
+    /// A piece of the export of all. That export goes on with the next user, but this one with the next part of this
+    /// user.
     async fn part(&self, cursor: Cursor, lines: &mut Lines) -> Result<Next> {
         let (archive, user) = (&*self.archive, self.user);
         let next = match cursor {
@@ -194,7 +195,8 @@ impl Reader {
                     lines.put(&Out::Addressed { user: &self.name, id, author: &item.author });
                 }
             }
-            // The other stages come as parts of the export of all. What does not live has no content.
+            // The other stages come as parts of the export of all. An item or a comment that was deleted has no
+            // content.
             _ => {}
         }
         Ok(())
@@ -256,7 +258,7 @@ impl Reader {
     async fn addressed(&self, nth: usize, after: u64, lines: &mut Lines) -> Result<Option<Next>> {
         let feeds = self.archive.feeds().await?;
         let Some(feed) = feeds.get(nth) else { return Ok(None) };
-        // What is in a ranking has a line with the ranking.
+        // The items of a ranking are in the line of that ranking.
         if self.named.is_ranked(*feed) {
             return Ok(Some(Next::Addressed(nth + 1, 0)));
         }

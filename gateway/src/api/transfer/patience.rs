@@ -8,10 +8,10 @@ use tokio::time::sleep;
 /// How often a group is tried while a store is away or busy.
 const TRIES: u32 = 5;
 
-/// The first pause between two tries; each further one is twice as long.
+/// The first pause between two tries; each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Makes one commit. It is tried again while a store is away, since an import is long, and writing a line twice is
+/// Makes one commit, and tries it again while a store is away: an import takes long, and writing a line twice is
 /// harmless.
 pub(super) async fn patiently<T, F: Future<Output = error::Result<T>>>(commit: impl Fn() -> F) -> error::Result<T> {
     let mut pause = PAUSE;

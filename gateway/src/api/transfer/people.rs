@@ -1,4 +1,5 @@
-//! Takes in the lines of an import that say something of users. What is said already stays: it is newer than the file.
+//! Takes in the lines of an import that say something of users. What is stored already stays: it is newer than the
+//! file.
 
 use feedgate_common::archive::Known;
 use feedgate_common::people::Person;
@@ -6,7 +7,7 @@ use feedgate_common::{Archive, UserId, error};
 
 use super::patience::patiently;
 
-/// Stores these people in one commit, which is tried again while the store is away. Answers how many of them were new.
+/// Stores these people in one commit, which is tried again while the store is away. Answers how many people were new.
 /// If it fails, some users may have got numbers, and nothing else has happened.
 pub(super) async fn take_in(archive: &dyn Archive, people: &[(UserId, Person)]) -> error::Result<u64> {
     if people.is_empty() {

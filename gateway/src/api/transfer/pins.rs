@@ -1,4 +1,4 @@
-//! Takes in imported pins.
+//! Takes in the lines of an import that are pins.
 
 use feedgate_common::error::Result;
 use feedgate_common::{Archive, ItemId, UserId};
@@ -6,11 +6,11 @@ use feedgate_common::{Archive, ItemId, UserId};
 use super::super::problem::Problem;
 use super::patience::patiently;
 
-/// A line: its number, the user, and what the user has pinned, the last first.
+/// A line: its number, the user, and the items that the user has pinned, the last one first.
 pub(super) type Pinned = (u64, UserId, Vec<ItemId>);
 
-/// Pins these items, each behind those that the line names before it, and before those that are pinned. Answers for
-/// each line whether it changed anything, or why it is refused; items of a refused line may be pinned.
+/// Pins these items in front of the items that are pinned already, in the order of the line. Answers for each line
+/// whether it changed anything, or why it is refused; some items of a refused line may be pinned.
 pub(super) async fn put(archive: &dyn Archive, lines: &[Pinned]) -> Result<Vec<std::result::Result<bool, Problem>>> {
     let mut answers = Vec::with_capacity(lines.len());
     for (_, user, items) in lines {

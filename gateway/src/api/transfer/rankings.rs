@@ -1,4 +1,4 @@
-//! Takes in imported rankings.
+//! Takes in the lines of an import that are rankings.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::patience::patiently;
 /// A line: its number, the reader, the name of the feed, and the ranking.
 pub(super) type Ranking = (u64, UserId, String, Vec<DisplayKey>);
 
-/// Puts these rankings into feeds, in place of those that are there. Answers for each whether it changed anything, or
-/// why it is refused.
+/// Puts these rankings into feeds, in place of the rankings that are there. Answers for each line whether it changed
+/// anything, or why it is refused.
 pub(super) async fn put(
     archive: &Arc<dyn Archive>,
     named: &NamedFeeds,

@@ -8,9 +8,9 @@ use super::patience::patiently;
 /// A reaction of a line, with the number of the line.
 pub(super) type ReactionLine = (u64, ItemId, ReactionKind, UserId, Millis);
 
-/// Takes in the reactions of a group of lines in one commit, and answers each in its place. It is tried again while a
-/// store is away, since to give a reaction twice is harmless. If it fails, some users may have got numbers, and nothing
-/// else has happened.
+/// Takes in the reactions of a group of lines in one commit, and answers each in its place. The commit is tried again
+/// while a store is away, since giving a reaction twice is harmless. If it fails, some users may have got numbers, and
+/// nothing else has happened.
 pub(super) async fn give(archive: &dyn Archive, lines: &[ReactionLine]) -> error::Result<Vec<Result<bool, Unreacted>>> {
     if lines.is_empty() {
         return Ok(vec![]);
