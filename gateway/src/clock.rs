@@ -12,8 +12,8 @@ pub fn now() -> Millis {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How long this machine has been suspended since it started, in milliseconds. The clock of timers and of
-/// [`Instant`](std::time::Instant) stands still while it is suspended.
+/// How long this machine has been suspended since it started, in milliseconds. During a suspension, the clock of timers
+/// and of [`Instant`](std::time::Instant) stands still.
 pub(crate) fn suspended_ms() -> u64 {
     let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
     // The clocks are read in this order, so that the time between the two reads never makes the difference smaller.

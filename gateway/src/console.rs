@@ -7,27 +7,27 @@
 //! ```
 //!
 //! Everything is part of this program, so the pages load nothing from anywhere else. The files hold no secret: a page
-//! has to bring a ticket, or the key that the console got for one, to see anything. Invariants: the browser runs no
-//! script and shows no frame but those of this list, and makes no HTML of text (`require-trusted-types-for`), whatever
-//! somebody has published.
+//! can see data only with a ticket, or with the key that the console got for a ticket. Invariants: whatever somebody
+//! has published, the browser runs no script and shows no frame except those of this list, and makes no HTML from text
+//! (`require-trusted-types-for`).
 
 use axum::Router;
 use axum::http::{HeaderName, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-/// What a browser may do with the console. `lit-html` is the only script that may make HTML, of its own templates.
+/// What a browser may do with the console. `lit-html` is the only script that may make HTML, from its own templates.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types lit-html";
 
-/// What a browser may do with the page of a product. No script makes HTML; the pictures are drawn in the page.
+/// What a browser may do with the page of a product. No script makes HTML; the page itself draws its pictures.
 const PRODUCT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; \
                               connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                               require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The headers of every file, besides its type and its policy. A browser asks again each time, so that no page outlives
-/// an update.
+/// The headers of every file, besides its type and its policy. A browser asks again each time, so that no page stays in
+/// use after an update.
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -46,7 +46,7 @@ const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The SDK as npm has it, and the reducer of the examples. Both the console and the products have them.
+/// The SDK as npm publishes it, and the reducer of the examples. Both the console and the products contain them.
 const SDK: &str = include_str!("../console/vendor/centrifuge/centrifuge.js");
 const REDUCER: &str = include_str!("../../examples/feed.js");
 
@@ -86,7 +86,7 @@ const ASSETS: &[Asset] = &[
     ),
 ];
 
-/// A file of `examples/`, which has the same path below `/console/products/`.
+/// A file of `examples/`. It has the same path below `/console/products/`.
 macro_rules! example {
     ($file:expr, $kind:expr) => {
         (concat!("/console/products/", $file), $kind, include_str!(concat!("../../examples/", $file)))
@@ -113,8 +113,8 @@ macro_rules! product {
 const PRODUCTS: &[[Asset; 5]] =
     &[product!("weibo"), product!("moments"), product!("notifications"), product!("headlines")];
 
-/// What the pages of the products share. A page asks its backend through `shared/backend.js`; here that is a file of
-/// the console.
+/// The files that the pages of all products share. A page asks its backend through `shared/backend.js`; here a file of
+/// the console takes its place.
 const SHARED: &[Asset] = &[
     ("/console/products/frame.css", CSS, include_str!("../console/frame.css")),
     ("/console/products/shared/backend.js", JS, include_str!("../console/product-backend.js")),

@@ -1,5 +1,5 @@
-//! An answer to a read: JSON, coded as the caller asks, whose bytes are counted in memory until the caller has taken
-//! them.
+//! An answer to a read: JSON, coded as the caller asks. The bytes of the answer are counted in memory until the caller
+//! has received them.
 //!
 //! ```text
 //!   permit ──▶ read ──▶ JSON ──▶ gzip, if asked for ──▶ pieces ──▶ each piece is given back, and no longer counted, when it is written

@@ -41,7 +41,7 @@ pub(super) async fn read(
     Ok(Json(About { author, class, followers, outbox_seq: head }))
 }
 
-/// Answers `PUT /v1/authors/{author}` with `{"class":…}`. The class counts from the next item on.
+/// Answers `PUT /v1/authors/{author}` with `{"class":…}`. The class takes effect with the next item.
 pub(super) async fn classify(
     _: PublishKey,
     State(writer): State<Writer>,

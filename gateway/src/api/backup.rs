@@ -1,7 +1,7 @@
 //! `GET /v1/backup`: all that a server in one process has stored, as of now, for `feedgate restore`.
 //!
-//! Invariants: writes go on meanwhile; the server holds one piece, and reads the next when the client has taken it; a
-//! body that is not whole has no end mark, as after an error or when the server drains.
+//! Invariants: writes go on meanwhile. The server holds one piece, and reads the next piece when the client has taken
+//! it. A body that was cut off by an error or a drain has no end mark.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ use super::query::NoQuery;
 const HEADERS: [(HeaderName, &str); 2] =
     [(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")];
 
-/// The place of the only backup at a time: each of them keeps old versions of rows on the disk. Its clones are one.
+/// The place of the only backup at a time: each backup keeps old versions of rows on the disk. All clones share this
+/// place.
 #[derive(Clone)]
 pub(crate) struct Copying(Arc<Semaphore>);
 
@@ -47,7 +48,7 @@ pub(super) async fn copy(
                      pg_dump, and copy the directory of the secrets; inboxes and queues are made again from it";
     let pieces = archive.copy().ok_or_else(|| Problem::new(Kind::NotFound, elsewhere))?;
     let pieces = pieces.take_until(stopping.cancelled_owned()).map(move |piece| {
-        // The place is given back when the body is dropped, at its end or before.
+        // The place is given back when the body is dropped, at its end or earlier.
         let _ = &place;
         piece.map_err(|error| {
             tracing::warn!(%error, "a backup was broken off");

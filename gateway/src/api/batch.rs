@@ -18,7 +18,7 @@ pub(super) const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most operations of a batch.
 pub(super) const OPS_MAX: usize = 1000;
 
-/// The write of an operation, with what its result needs besides what was written; or what is wrong with the operation.
+/// The write of an operation, with what its result needs besides what was written; or the problem of the operation.
 pub(super) type Operation<T> = Result<(T, Write), Problem>;
 
 #[derive(Serialize)]

@@ -1,5 +1,5 @@
-//! The change log of a reader's feed from a position on: the changes, in the format in which a device gets them by
-//! push.
+//! The change log of a reader's feed from a position on: the changes, in the format in which pushes bring them to a
+//! device.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ const LIMIT_MAX: usize = 1000;
 #[derive(Serialize)]
 struct Answer {
     changes: Vec<ChangeJson>,
-    /// The position after the last of these changes, from which to go on.
+    /// The position after the last of these changes, from which the next call goes on.
     position: Position,
-    /// The log's last offset; equal to the position's when nothing is left to read.
+    /// The log's last offset. It equals the offset of the position when nothing is left to read.
     head: u64,
 }
 
@@ -85,7 +85,7 @@ async fn lines(changes: &Changes, key: InboxKey, entries: &[Numbered]) -> Result
     Ok(lines)
 }
 
-/// Reads `offset` and `epoch`, which must be given together; `None` if neither is, to begin at the log's start.
+/// Reads `offset` and `epoch`, which must be given together; `None` if neither is given, to begin at the log's start.
 pub(super) fn position(params: &Params) -> Result<Option<Position>, Problem> {
     let epoch: Option<Epoch> = params.parse("epoch")?;
     let offset = params.get("offset").map(|text| {

@@ -1,7 +1,8 @@
-//! How the body of an answer is coded for its way: as it is, or by gzip for a caller that takes it.
+//! How the body of an answer is coded: not at all, or by gzip for a caller that accepts gzip.
 //!
 //! Invariant: the bytes of an answer are coded before they are counted, so what waits for a slow caller is the coded
-//! answer. Nothing is coded piece by piece while it is sent: each answer that waits would hold the state of an encoder.
+//! answer. Nothing is coded piece by piece while it is sent, since each answer that waits would hold the state of an
+//! encoder.
 
 use std::io::Write;
 
@@ -23,8 +24,8 @@ pub(crate) enum Coding {
 }
 
 impl Coding {
-    /// What `Accept-Encoding` asks for (RFC 9110, section 12.5.3): gzip, unless it is refused or liked less than a body
-    /// as it is.
+    /// The coding that `Accept-Encoding` asks for (RFC 9110, section 12.5.3): gzip, unless the header refuses it or
+    /// prefers a body that is not coded.
     pub(crate) fn asked(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
         let mut named: Vec<(String, f32)> = lines.flat_map(|line| line.split(',')).filter_map(weighed).collect();
@@ -45,7 +46,7 @@ impl Coding {
         if self == Self::Identity || pieces.iter().map(Vec::len).sum::<usize>() < LEAST_BYTES {
             return None;
         }
-        // The fastest level: pages are JSON with names that repeat, of which it finds most.
+        // The fastest level is enough: pages are JSON with names that repeat, and it finds most of these.
         let mut gzip = GzEncoder::new(out, Compression::fast());
         for piece in pieces.drain(..) {
             gzip.write_all(&piece).expect("memory takes all");
@@ -55,7 +56,7 @@ impl Coding {
     }
 }
 
-/// One coding of the header with its weight, which is 1 if none is given; `None` if the weight is no number.
+/// One coding of the header with its weight, which is 1 if the header gives none; `None` if the weight is no number.
 fn weighed(part: &str) -> Option<(String, f32)> {
     let (name, parameters) = part.split_once(';').unwrap_or((part, ""));
     let weight = match parameters.trim().split_once('=') {

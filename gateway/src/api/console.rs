@@ -1,4 +1,4 @@
-//! How the console gets in: a link has a ticket, and the ticket opens a session.
+//! How the console gets access: a link contains a ticket, and the ticket opens a session.
 //!
 //! ```text
 //!   POST /v1/console/ticket    with the API key              ──▶ a ticket, for a link
@@ -26,7 +26,7 @@ const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
 #[derive(Serialize)]
 pub(super) struct Ticket {
     ticket: String,
-    /// Until when it can be used, in Unix milliseconds.
+    /// Until when the ticket can be used, in Unix milliseconds.
     expires_at: Millis,
 }
 

@@ -30,7 +30,7 @@ struct DeviceJson {
     device: DeviceId,
     platform: CompactString,
     push_token: CompactString,
-    /// The feeds of which it is told, without those that are not configured.
+    /// The feeds about which the device is told, without feeds that are not configured.
     feeds: Vec<String>,
     since: Millis,
 }
@@ -80,7 +80,7 @@ pub(super) async fn register(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Answers `DELETE /v1/users/{user}/devices/{device}`. To take away a device that is not there succeeds.
+/// Answers `DELETE /v1/users/{user}/devices/{device}`. The removal of a device that does not exist succeeds.
 pub(super) async fn unregister(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,

@@ -43,8 +43,8 @@ impl FromStr for ErasureId {
 }
 
 /// Answers `POST /v1/users/{user}/erase`: accepts that all that is known of the user is removed, refuses the tokens
-/// that were issued before now, and ends the sessions that have shown them. That is durable before the answer; workers
-/// carry it out. While one is under way, it is the answer.
+/// that were issued before now, and ends the sessions that have shown such tokens. The order is durable before the
+/// answer; workers carry it out. If an erasure of the user is already under way, the answer is its receipt.
 pub(super) async fn erase(
     _: AdminKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -56,7 +56,8 @@ pub(super) async fn erase(
     let nothing = || Problem::new(Kind::NotFound, format!("nothing is known of user {user}"));
     let number = user_no(&*archive, &user).await?.ok_or_else(nothing)?;
     let erasure = archive.begin_erasure(number, clock::now()).await?;
-    // What is issued after the answer is valid again, so it must not fall into the millisecond of this call.
+    // A token that is issued after the answer must be valid, so the answer waits until the millisecond of this call is
+    // over.
     sleep(Duration::from_millis(1)).await;
     revocations.follow(&local.pool).await?;
     local.doorbell.confirm(&[number]).await;

@@ -46,7 +46,7 @@ const EVENT_MAX: usize = 1536;
 /// After this time without an event a stream sends a comment, so that proxies keep it and its end is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The comment that a client skips.
+/// A comment, which clients skip.
 const COMMENT: &[u8] = b":\n\n";
 
 const HEADERS: [(HeaderName, &str); 3] = [
@@ -55,7 +55,7 @@ const HEADERS: [(HeaderName, &str); 3] = [
     (HeaderName::from_static("x-accel-buffering"), "no"),
 ];
 
-/// The places of streams of events. Its clones are one.
+/// The places of streams of events. All clones share them.
 #[derive(Clone)]
 pub(crate) struct Streams(Arc<Semaphore>);
 
@@ -74,8 +74,8 @@ impl Streams {
 }
 
 /// Whether a stream may go on behind the event `id`. `last` is the last number of the log, and `kept` are the first two
-/// events of the log whose numbers are not below that of `id`. Numbers are left out where a loss of files was accepted;
-/// a stream cannot go on over such a gap.
+/// events of the log whose numbers are not below that of `id`. Numbers are missing where the loss of files was
+/// accepted; a stream cannot go on over such a gap.
 fn stands(id: EventId, last: u64, kept: &[EventId]) -> bool {
     match id.number {
         0 => id.at == 0 && (last == 0 || kept.first().is_some_and(|first| first.number == 1)),
@@ -110,8 +110,8 @@ pub(super) async fn follow(
     Ok((HEADERS, Body::from_stream(all)).into_response())
 }
 
-/// The position after which the caller wants to go on; `None` for from now on. A client that connects again sends the
-/// header and the query of before, so the header counts.
+/// The position after which the caller wants to go on; `None` to begin now. A client that connects again sends the
+/// header, and its first query once more, so the header counts.
 fn asked(headers: &HeaderMap, query: Query) -> std::result::Result<Option<EventId>, Problem> {
     let params = query.only(&["after"])?;
     if let Some(id) = headers.get("last-event-id").filter(|id| !id.is_empty()) {
@@ -184,7 +184,7 @@ impl Tail {
         }
     }
 
-    /// The next events; `None` if the log does not go on after the last one that was sent.
+    /// The next events; `None` if the next number is missing from the log.
     async fn piece(&mut self) -> Result<Option<Bytes>> {
         let list = self.archive.announced(self.number, PIECE).await?;
         if list.first().is_none_or(|(number, _)| *number != self.number + 1) {

@@ -1,4 +1,4 @@
-//! Answers why a reader sees an item or not, from what is stored now. It changes nothing: no inbox is built or touched.
+//! Answers why a reader sees an item or not, from what is stored now. Changes nothing: no inbox is built or touched.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct Answer {
     verdict: Verdict,
     /// The rules in their order, up to the one that decides.
     findings: Vec<Finding>,
-    /// Of each ranking of the reader in which the item stands, whether it shows the item.
+    /// Whether each ranking of the reader that holds the item shows the item.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rankings: Vec<Finding>,
 }
@@ -53,13 +53,13 @@ pub(super) async fn read(
     Ok(Json(found(&feeds, &*archive, &reader, no, &item).await?))
 }
 
-/// A parameter that has to be there.
+/// A parameter that must be given.
 fn required<T: std::str::FromStr<Err: std::fmt::Display>>(params: &Params, name: &'static str) -> Result<T, Problem> {
     let missing = || Problem::parameter(name, format!("give ?{name}=; the route takes reader and item"));
     params.parse(name)?.ok_or_else(missing)
 }
 
-/// Reads what is stored of the two, and explains it.
+/// Reads what is stored of the reader and the item, and explains it.
 async fn found(
     feeds: &Feeds,
     archive: &dyn Archive,
@@ -106,7 +106,7 @@ async fn found(
     Ok(Answer { reader: reader.clone(), item: item.id, feed: evidence.feed.to_owned(), verdict, findings, rankings })
 }
 
-/// What is said of each ranking of the reader in which the item stands.
+/// What is said of each ranking of the reader that holds the item.
 async fn rankings(
     named: &NamedFeeds,
     archive: &dyn Archive,
@@ -127,7 +127,7 @@ fn before(user: UserNo) -> Option<UserNo> {
     user.0.checked_sub(1).map(UserNo)
 }
 
-/// Where an item with this key is, in a log that is read as a whole.
+/// The place of the item with this key in a log, which was read as a whole.
 fn place(log: Option<&Log>, key: DisplayKey) -> Place {
     let Some(log) = log else { return Place::NoInbox };
     if living(&log.entries).contains(&key) {

@@ -18,9 +18,9 @@ use crate::limits::budget::{ANSWER_BYTES, most_with_people};
 use crate::node::Reads;
 use crate::protocol::page_json::{self, PageJson};
 
-/// Answers `GET /v1/users/{user}/feed`. The position is read before the page, so a client may subscribe from it: it
-/// gets changes that it has already seen rather than miss one. The viewer is the user whose feed it is, unless a
-/// backend names another one.
+/// Answers `GET /v1/users/{user}/feed`. The position is read before the page, so a client may subscribe from that
+/// position: the client may get changes that it has already seen, but misses none. The viewer is the user of the feed,
+/// unless a backend names another one.
 pub(super) async fn page(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,

@@ -1,4 +1,4 @@
-//! Answers whether the process is alive, and whether it should get requests. Both are answered from memory.
+//! Answers whether the process is alive, and whether it should get requests. Both answers come from memory.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::node::lease::Lease;
 use crate::node::uptime::Uptime;
 use crate::node::vitals::Vitals;
 
-/// The answer to either question, if it is yes.
+/// The answer to either question, if the answer is yes.
 #[derive(Serialize)]
 pub(super) struct Health {
     status: &'static str,
 }
 
-/// Answers `GET /healthz`: whether the process makes progress. A broken store is no reason to restart it.
+/// Answers `GET /healthz`: whether the process makes progress. A broken store is no reason to restart the process.
 pub(super) async fn alive(
     State(vitals): State<Arc<Vitals>>,
     State(uptime): State<Uptime>,
@@ -31,7 +31,8 @@ pub(super) async fn alive(
     Ok(Json(Health { status: "alive" }))
 }
 
-/// Answers `GET /readyz`: whether every store answers, this node's sessions count, and it does not shut down.
+/// Answers `GET /readyz`: whether every store answers, the sessions of this node count, and the node does not shut
+/// down.
 pub(super) async fn ready(
     State(vitals): State<Arc<Vitals>>,
     State(lease): State<Arc<Lease>>,

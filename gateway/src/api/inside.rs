@@ -1,7 +1,7 @@
-//! Carries out calls that came as messages, by the routes of this API: each becomes the request that it stands for.
+//! Carries out calls that came as messages, by the routes of this API: each call becomes a request of its own.
 //!
-//! Invariants: a rule stands once, in the handlers; no request from outside can pass for one of these, because an
-//! extension marks them, not a header.
+//! Invariants: each rule is written only once, in the handlers. No request from outside can look like a request of this
+//! module, because an extension marks the latter, not a header.
 
 use std::convert::Infallible;
 
@@ -26,7 +26,7 @@ pub(super) struct Inside {
     pub(super) roles: Roles,
 }
 
-/// The key of a batch: an operation without a key of its own gets this one, with its number.
+/// The key of a batch: an operation without a key of its own gets the key of the batch together with its number.
 #[derive(Debug, Clone)]
 pub(super) struct BatchKey(CompactString);
 
@@ -37,7 +37,7 @@ impl BatchKey {
     }
 }
 
-/// The routes, as calls from a bus use them.
+/// The routes, for calls that come from a bus.
 pub(crate) struct Messages(TowerToHyperService<Router>);
 
 impl Messages {
@@ -47,13 +47,13 @@ impl Messages {
 
     async fn send(&self, request: Request<Body>) -> Answer {
         let answered = async { answer(self.0.call(request).await).await };
-        // A panic is a bug at this one call. The others go on, as those of other requests do.
+        // A panic is a bug at this one call. The other calls go on, as other requests do.
         let panicked = || refused(&Problem::new(Kind::Internal, "this call made the server fail; its log says more"));
         std::panic::AssertUnwindSafe(answered).catch_unwind().await.unwrap_or_else(|_| panicked())
     }
 
-    /// Whether the item of an edit has the version after the one that the edit asked for, with its body: the edit was
-    /// carried out before, and its message came again.
+    /// Whether the item of an edit has the body of the edit, and the version after the one that the edit asked for:
+    /// then the edit was carried out before, and its message came again.
     async fn is_done(&self, edit: &Call) -> bool {
         #[derive(serde::Deserialize)]
         struct Edited<'a> {
@@ -96,7 +96,7 @@ fn of(call: &Call) -> Request<Body> {
     let mut request = request(call.verb.method, &call.path, body);
     let headers = request.headers_mut();
     if let Some(version) = &call.if_match {
-        // A value that no header can hold is none that an item has.
+        // A value that no header can hold is no version of an item.
         headers.insert(header::IF_MATCH, HeaderValue::from_str(version).unwrap_or(HeaderValue::from_static("")));
     }
     match (&call.key, call.verb.word) {

@@ -152,7 +152,7 @@ fn etag(item: &Item) -> [(header::HeaderName, String); 1] {
     [(header::ETAG, format!("\"{}\"", item.version))]
 }
 
-/// The version that `If-Match` asks for; `None` for any.
+/// The version that `If-Match` asks for; `None` for any version.
 pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     let wrong = || {
         Problem::header(

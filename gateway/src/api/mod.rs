@@ -1,4 +1,4 @@
-//! The HTTP API: backends write and read with the API key, readers read what is theirs.
+//! The HTTP API: backends write and read with the API key, readers read what they may see.
 //!
 //! ```text
 //!   request ─▶ access (who) ─▶ query, payload (is it well-formed) ─▶ one file per resource ─▶ answer
@@ -95,7 +95,7 @@ use payload::{DeviceMemory, Memory};
 use problem::{Kind, Problem, short};
 use writer::Writer;
 
-/// What requests are answered with. The router clones it for each request, so all of it is behind one counter.
+/// What requests are answered with. The router clones this for each request, so all parts are behind one counter.
 #[derive(Clone)]
 pub(crate) struct Api(Arc<ApiParts>);
 
@@ -110,16 +110,16 @@ impl Deref for Api {
 /// The parts of the API. A handler takes only those that it uses.
 pub(crate) struct ApiParts {
     pub(crate) access: Arc<Access>,
-    /// The truth, as requests read it.
+    /// The store that decides, as requests read it.
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) node: Arc<Node>,
-    /// The memory for request bodies of backends.
+    /// The memory for the bodies of backends' requests.
     pub(crate) memory: Memory,
-    /// The memory for what devices send by requests.
+    /// The memory for the bodies of devices' requests.
     pub(crate) device_memory: DeviceMemory,
     /// What is counted of requests.
     pub(crate) metrics: Arc<Metrics>,
-    /// What a scrape is answered from.
+    /// The registry that answers a scrape.
     pub(crate) registry: Arc<Registry>,
     /// Cancelled when the drain begins.
     pub(crate) stopping: CancellationToken,
@@ -128,7 +128,7 @@ pub(crate) struct ApiParts {
     pub(crate) streams: Streams,
     /// The place of the only backup at a time.
     pub(crate) copying: Copying,
-    /// Tells the settings that hold now.
+    /// Tells the settings that are in use now.
     pub(crate) shown: settings::Telling,
 }
 
@@ -250,8 +250,8 @@ const ROUTES: &[Route] = &[
     ("/problems/{name}", || get(problems::explain)),
 ];
 
-/// The API as a router, to be merged with other routes of the same port. It brings the fallback, so the other router
-/// must not have one.
+/// The API as a router, to be merged with other routes of the same port. This router has a fallback, so the other
+/// router must not have one.
 pub(crate) fn router(parts: ApiParts) -> Router {
     let api = Api(Arc::new(parts));
     let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));

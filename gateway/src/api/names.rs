@@ -12,8 +12,8 @@ pub(super) async fn user_no(names: &dyn Names, user: &UserId) -> Result<Option<U
     Ok(names.user_nos(from_ref(user)).await?.into_iter().flatten().next())
 }
 
-/// The number of a user, given now if the user was never named: a new user has an empty feed, and that feed has a
-/// position.
+/// The number of a user. A user who was never named gets a number now: a new user has an empty feed, and that feed has
+/// a position.
 pub(super) async fn intern(names: &dyn Names, user: &UserId) -> Result<UserNo, Problem> {
     Ok(names.intern(from_ref(user)).await?[0])
 }

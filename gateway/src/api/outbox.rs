@@ -1,6 +1,6 @@
 //! A profile page: the items that one author has published to a feed and not deleted, newest first, as the viewer may
-//! see them. Before those of the first page stands what the author has pinned. And what a user has sent to readers by
-//! name, for the user and backends alone; none of that is pinned.
+//! see them. The first page begins with the items that the author has pinned. Also the items that a user has sent to
+//! named readers, for that user and backends alone; these have no pins.
 //!
 //! ```text
 //!   first page     pinned, then the newest    next = the last key, and what was pinned
@@ -25,7 +25,7 @@ use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most_with_people};
 use crate::protocol::page_json;
 
-/// Whatever is pinned, an answer has room for it and for one item more, each with an original.
+/// However many items are pinned, an answer has room for them and for one item more, each with an original.
 const _: () = assert!((PINS_MAX + 1) * 2 * Body::MAX_BYTES < ANSWER_BYTES);
 
 /// A page of an outbox, strictly descending behind what is pinned; `next` is `None` only at its end.
@@ -38,7 +38,8 @@ struct Profile {
 }
 
 /// Answers `GET /v1/users/{user}/outbox` with a page of what the user has published: all of it, or what `?viewer=` may
-/// see of it. A reader's token opens the whole of the reader's own, and with `?viewer=` itself what it sees of any.
+/// see of it. A reader's token opens the whole outbox of that reader; with the reader as `?viewer=`, it opens what the
+/// reader sees of any outbox.
 pub(super) async fn page(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
@@ -55,8 +56,8 @@ pub(super) async fn page(
     list(caller, (archive, &feeds), (&user, viewer), |author| ItemsOf::Outbox(author, feed), &params).await
 }
 
-/// Answers `GET /v1/users/{user}/sent` with a page of what the user has addressed to readers by name, in whatever feed
-/// of theirs it is. A reader's token opens the reader's own.
+/// Answers `GET /v1/users/{user}/sent` with a page of the items that the user has addressed to named readers, in
+/// whatever feed of these readers they are. A reader's token opens the reader's own.
 pub(super) async fn sent(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
@@ -70,7 +71,7 @@ pub(super) async fn sent(
     list(caller, (archive, &feeds), (&user, viewer), ItemsOf::Sent, &params).await
 }
 
-/// Answers with a page of these items `of` a user, as `viewer` sees them; `None` is a backend.
+/// Answers with a page of these items `of` a user, as `viewer` sees them; the viewer `None` is a backend.
 async fn list(
     caller: Caller,
     (archive, feeds): (Arc<dyn Archive>, &Feeds),
@@ -113,7 +114,7 @@ async fn list(
     Ok(permit.answer(&Profile { items, next, people }))
 }
 
-/// As whom the whole outbox is read; 403 for a reader unless it is the reader's own.
+/// The viewer as whom the whole outbox is read; 403 for a reader, unless the outbox is the reader's own.
 fn whole(caller: &Caller, user: &UserId) -> Result<Option<UserId>, Problem> {
     match caller.reader() {
         Some(me) if me != user => Err(Problem::new(

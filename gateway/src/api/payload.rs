@@ -1,8 +1,8 @@
 //! Reads a JSON request body, and checks its type, its size and its syntax.
 //!
 //! Memory is bounded: every body that is being read or worked on holds its bytes of a [`Memory`], and a request that
-//! does not fit gets 503 before anything of it is read. What devices send, who need not say who they are in the head of
-//! a request, has a memory of its own. So it takes no room from backends.
+//! does not fit gets 503 before anything of it is read. Devices, which need not show credentials in the head of a
+//! request, have a memory of their own. So they take no room from backends.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Memory {
         Self(Arc::new(Semaphore::new(MEMORY_KIB)))
     }
 
-    /// Takes `kib` KiB for a request of which nothing has been read; 503 if there are not as many left.
+    /// Takes `kib` KiB for a request of which nothing has been read; 503 if fewer KiB are left.
     pub(super) fn hold(&self, kib: u32) -> Result<OwnedSemaphorePermit, Problem> {
         let busy = |_| Problem::new(Kind::Overloaded, "the server is busy with other requests; this one was not read");
         self.0.clone().try_acquire_many_owned(kib).map_err(busy)
@@ -93,7 +93,7 @@ impl<const MAX: usize> FromRequest<Api> for Payload<MAX> {
     }
 }
 
-/// A body that may be left out: then it is `{}`, and its content type does not matter.
+/// A body that may be left out: then the body is `{}`, and its content type does not matter.
 #[derive(Debug)]
 pub(crate) struct OptionalPayload(pub(crate) Payload<ONE>);
 

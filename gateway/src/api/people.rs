@@ -1,7 +1,7 @@
-//! What the business says of its users: name, avatar and attributes. Only API keys say it, since names are often
-//! moderated; every reader may read it of everybody.
+//! What backends say of users: name, avatar and attributes. Only API keys may write it, since names are often
+//! moderated; every reader may read it of every user.
 //!
-//! Whether a user is private stands beside it: what is said anew, or no more, leaves that as it is.
+//! Whether a user is private is stored separately: a change or a removal of what is said of a user leaves it as it is.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use super::writer::Writer;
 /// The fields of a person, and whether the user is private.
 const KNOWN: [&str; 4] = ["name", "avatar", "attrs", "private"];
 
-/// How many requests one commit accepts of a user who is not private any more.
+/// How many requests to follow one commit accepts, when a user is not private any more.
 const LET_IN: usize = 500;
 
 /// The most bytes of a request: each character of the name and of the avatar may be escaped as twelve, and there is
@@ -46,7 +46,7 @@ struct PersonJson<'a> {
     private: bool,
 }
 
-/// Answers `GET /v1/users/{user}` with what was put. It is for every reader.
+/// Answers `GET /v1/users/{user}` with what was put. Every reader may read it.
 pub(super) async fn read(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
@@ -64,9 +64,9 @@ pub(super) async fn read(
     Ok(permit.answer(&PersonJson { user: &user, person, private }))
 }
 
-/// Answers `PUT /v1/users/{user}` with `{name?, avatar?, attrs?, private?}`, which takes the place of all that was put
-/// before, but for `private`: without it the user stays private or not. If the user is not to be private, all who have
-/// asked to follow do so when this is answered. A call that ran out of time before that is to be made again.
+/// Answers `PUT /v1/users/{user}` with `{name?, avatar?, attrs?, private?}`, which replaces all that was put before.
+/// Without `private`, the user stays private or not. With `private: false`, all users who have asked to follow are
+/// followers when this is answered. A call that ran out of time before that must be made again.
 pub(super) async fn put(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -96,7 +96,8 @@ fn truth(field: &Field<'_>) -> Result<bool, Problem> {
     }
 }
 
-/// Lets all who have asked follow the user, a commit for some of them, until nobody asks or the user is private again.
+/// Lets all users who have asked follow the author, several in each commit, until nobody asks or the author is private
+/// again.
 async fn let_in(archive: &dyn Archive, writer: &Writer, (number, author): (UserNo, &UserId)) -> Result<(), Problem> {
     loop {
         let asking = archive.requests(number, None, LET_IN).await?;
@@ -108,8 +109,8 @@ async fn let_in(archive: &dyn Archive, writer: &Writer, (number, author): (UserN
     }
 }
 
-/// Answers `DELETE /v1/users/{user}`: nothing is said of the user any more. Everything else of the user stays. To
-/// remove what is not there succeeds.
+/// Answers `DELETE /v1/users/{user}`: removes what is said of the user. Everything else of the user stays. The removal
+/// succeeds if nothing was said.
 pub(super) async fn remove(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -129,8 +130,8 @@ struct Done {
     user: UserId,
 }
 
-/// Answers `POST /v1/people/batch` with `{"ops":[{user, name?, avatar?, attrs?}, …]}`: all that are well-formed in one
-/// commit. Of a user who is named twice the last operation counts.
+/// Answers `POST /v1/people/batch` with `{"ops":[{user, name?, avatar?, attrs?}, …]}`: all operations that are
+/// well-formed in one commit. If a user is named twice, the last operation counts.
 pub(super) async fn many(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -151,7 +152,7 @@ pub(super) fn operation(op: &RawValue, at: String) -> Result<(UserId, Person), P
     Ok((fields.required("user")?.name()?, person(&fields)?))
 }
 
-/// Reads the fields of a person. A field that is left out is not said.
+/// Reads the fields of a person. A field that is left out has no value.
 pub(super) fn person(fields: &Fields<'_>) -> Result<Person, Problem> {
     let text = |name, check: fn(&str) -> Result<(), String>| {
         let read = |field: Field<'_>| {

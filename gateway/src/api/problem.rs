@@ -106,7 +106,7 @@ enum At {
 /// The error answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// What kind of problem it is.
+    /// The kind of the problem.
     pub(crate) kind: Kind,
     pub(super) detail: String,
     at: At,
@@ -142,8 +142,8 @@ impl Problem {
         Self { position: Some(head), ..Self::new(Kind::Gone, detail) }
     }
 
-    /// Makes this a problem of the operation at `pointer` of the body, or of the field of the operation that it names
-    /// already.
+    /// Makes this a problem of the operation at `pointer` of the body; or of a field of that operation, if the problem
+    /// names a field already.
     pub(crate) fn within(mut self, pointer: &str) -> Self {
         self.at = match self.at {
             At::Request => At::Pointer(pointer.to_owned()),

@@ -1,4 +1,4 @@
-//! Explains the types of problems that the answers of this API name.
+//! Explains the types of problems that answers of this API name.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};

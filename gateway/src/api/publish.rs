@@ -1,8 +1,8 @@
 //! Accepts items, one or many at a time.
 //!
 //! 201 means that the item and its event are durable. A repetition (the same idempotency key, id or foreign_id with the
-//! same payload) gets 200 and the first answer; with another payload 409. An item is for the followers of its author,
-//! for those in its audience, or for named readers: then it is in no outbox.
+//! same payload) gets 200 and the first answer; with another payload it gets 409. An item is for the followers of its
+//! author, for the followers in its audience, or for named readers; an item for named readers is in no outbox.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -36,7 +36,7 @@ pub(super) const RANK_MAX: i64 = (1 << 53) - 1;
 
 const KEY_MAX: usize = 255;
 
-/// The fields of an item; an operation of a batch has [`KEY`] besides.
+/// The fields of an item; an operation of a batch has [`KEY`] too.
 pub(super) const FIELDS: &[&str] =
     &["author", "body", "kind", "id", "foreign_id", "ref", "mentions", "published_at", "rank", "audience"];
 
@@ -46,7 +46,7 @@ pub(super) const READERS_MAX: usize = 1000;
 /// The most readers to whom the items of one batch may be addressed: each gets a record in the same commit.
 pub(super) const BATCH_READERS_MAX: usize = 10_000;
 
-/// The most items of one batch that are narrowed: each keeps an audience in the same commit.
+/// The most items of one batch whose audience is narrowed: each stores an audience in the same commit.
 const BATCH_NARROWED_MAX: usize = 20;
 
 /// How many readers an audience names, each of whom gets a record in the commit.
@@ -57,7 +57,7 @@ pub(super) fn names_of(audience: &Audience) -> usize {
     }
 }
 
-/// The field of an operation that does what the header does for a single item.
+/// The field of an operation with its idempotency key; a single item has the key in a header.
 pub(super) const KEY: &str = "idempotency_key";
 const KEY_HEADER: &str = "Idempotency-Key";
 
@@ -114,7 +114,7 @@ pub(super) async fn many(
         let fields = Fields::of(op, at, &known)?;
         let idempotency_key = fields.get(KEY).map(|field| key_in(&field)).transpose()?.or(other_key);
         let publish = Publish { idempotency_key, ..read(&fields, now)? };
-        // Each of them may get a record in the same commit.
+        // Each of these readers and users may get a record in the same commit.
         let names = names_of(&publish.audience) + publish.mentions.len();
         if let Some(field) = fields.get("audience").or(fields.get("mentions")) {
             if named + names > BATCH_READERS_MAX {
@@ -170,7 +170,7 @@ pub(super) fn mentions(fields: &Fields<'_>) -> Result<Option<Vec<UserId>>, Probl
     Ok(users.map(each_once))
 }
 
-/// Reads a foreign id. Those of notifications are Feedgate's own.
+/// Reads a foreign id. Foreign ids with the prefix of notifications are reserved for Feedgate.
 fn foreign_id(field: Option<Field<'_>>) -> Result<Option<CompactString>, Problem> {
     let Some(field) = field else { return Ok(None) };
     let text = field.printable(FOREIGN_ID_MAX_BYTES, Unit::Bytes)?;
@@ -200,8 +200,8 @@ pub(super) fn published_at(field: &Field<'_>, now: Millis) -> Result<Millis, Pro
     Ok(at)
 }
 
-/// Reads a rank. Clients compare ranks too, and most of them read numbers as doubles: with numbers beyond 2^53 they
-/// would sort items in another order.
+/// Reads a rank. Clients compare ranks too, and most clients read numbers as doubles, which are not exact beyond 2^53:
+/// then clients would sort items in another order.
 pub(super) fn rank(field: &Field<'_>) -> Result<i64, Problem> {
     let rank = field.integer()?;
     if (-RANK_MAX..=RANK_MAX).contains(&rank) {
@@ -210,8 +210,8 @@ pub(super) fn rank(field: &Field<'_>) -> Result<i64, Problem> {
     Err(field.refuse(format_args!("must be from -{RANK_MAX} to {RANK_MAX}, not {rank}")))
 }
 
-/// Reads an audience: `"followers"`, `{"users":[…]}`, or by what the followers are narrowed:
-/// `{"lists":[…],"except_lists":[…],"mutual":true}`.
+/// Reads an audience: `"followers"`, `{"users":[…]}`, or `{"lists":[…],"except_lists":[…],"mutual":true}`, which
+/// narrows the followers.
 fn audience(field: &Field<'_>) -> Result<Audience, Problem> {
     match field.object(&["users", "lists", "except_lists", "mutual"]) {
         Some(fields) => {
@@ -239,7 +239,7 @@ fn audience(field: &Field<'_>) -> Result<Audience, Problem> {
     }
 }
 
-/// By what an audience is narrowed; `None` if it names nothing of that.
+/// How an audience narrows the followers; `None` if it has no such field.
 fn narrowing(audience: &Field<'_>, fields: &Fields<'_>) -> Result<Option<Narrowing>, Problem> {
     let lists = |name| fields.get(name).map_or(Ok(vec![]), |field| field.names::<ListName>(LISTS_MAX));
     let mutual = match fields.get("mutual").map(|field| (field.raw().get() == "true", field)) {
@@ -265,7 +265,7 @@ pub(super) fn header_key(headers: &HeaderMap) -> Result<Option<CompactString>, P
     key(&String::from_utf8_lossy(line.as_bytes())).map(Some).map_err(wrong)
 }
 
-/// Refuses the header with a key of a batch: which of its operations it would be of is not said.
+/// Refuses a key of a batch in the header, since that does not say which operation the key is for.
 pub(super) fn no_header_key(headers: &HeaderMap) -> Result<(), Problem> {
     if headers.contains_key(KEY_HEADER) {
         let detail = "a batch takes no Idempotency-Key header; give each operation its own \"idempotency_key\"";

@@ -1,4 +1,4 @@
-//! Reads path segments and query parameters. Each parameter must be known to the route and be there only once.
+//! Reads path segments and query parameters. Each parameter must be known to the route and be given only once.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -118,7 +118,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
-    /// 400 unless every parameter is one of `known` and is there only once.
+    /// 400 unless every parameter is one of `known` and is given only once.
     pub(crate) fn only(self, known: &[&str]) -> Result<Params, Problem> {
         for (i, (name, _)) in self.0.iter().enumerate() {
             if !known.contains(&&**name) {
@@ -155,19 +155,19 @@ impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// The text of a parameter, if it is there.
+    /// The text of a parameter; `None` if the parameter is not given.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// A parameter read as a `T`, if it is there.
+    /// A parameter read as a `T`; `None` if the parameter is not given.
     pub(crate) fn parse<T: FromStr<Err: Display>>(&self, name: &'static str) -> Result<Option<T>, Problem> {
         self.get(name)
             .map(|text| text.parse().map_err(|why| Problem::parameter(name, format!("{name}: {why}"))))
             .transpose()
     }
 
-    /// The parameter `limit`: 1 to `max`, or `default` if it is not there.
+    /// The parameter `limit`: 1 to `max`, or `default` if it is not given.
     pub(crate) fn limit(&self, default: usize, max: usize) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(default) };
         match decimal(text) {
@@ -185,13 +185,13 @@ impl Params {
         self.get("cursor").map(|text| page_json::parse_cursor(text).map_err(refuse)).transpose()
     }
 
-    /// The parameter `cursor` of a profile: below which key the page begins, and what was pinned on the first page.
+    /// The parameter `cursor` of a profile: the key below which the page begins, and what was pinned on the first page.
     pub(crate) fn profile_cursor(&self) -> Result<Option<(DisplayKey, Vec<ItemId>)>, Problem> {
         let refuse = |why| Problem::parameter("cursor", why);
         self.get("cursor").map(|text| page_json::parse_profile_cursor(text).map_err(refuse)).transpose()
     }
 
-    /// The parameter `name`: one of the feeds, by default the main one; 404 for one that is not configured.
+    /// The parameter `name`: one of the feeds, by default the main feed; 404 for a feed that is not configured.
     pub(crate) fn feed(&self, named: &NamedFeeds) -> Result<FeedId, Problem> {
         let name = self.get("name").unwrap_or(FeedId::MAIN_NAME);
         named.by_name(name).ok_or_else(|| {
@@ -201,7 +201,7 @@ impl Params {
     }
 }
 
-/// Reads a plain decimal number, without a sign or a blank.
+/// Reads a plain decimal number, without a sign or a space.
 pub(crate) fn decimal(text: &str) -> Option<u64> {
     (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }

@@ -1,5 +1,5 @@
-//! Rankings: what a recommender puts into a ranked feed of a reader. A ranking is replaced as a whole, and devices get
-//! what has changed.
+//! Rankings: the items that a recommender puts into a ranked feed of a reader. A ranking is replaced as a whole, and
+//! devices get what has changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,14 +83,14 @@ pub(super) async fn rank(
         if answer.is_ok_and(|ranked| ranked.removed > 0) {
             telling.narrowed(key.reader);
         }
-        // Also if nothing has changed: the caller of an earlier request may have gone before the workers were told.
+        // The workers are told even if nothing has changed: an earlier request may have ended before they were told.
         let told = if answer.is_ok() { vec![key.reader] } else { vec![] };
         Ok(Notified { answers: vec![answer], told })
     };
     Ok(writer.notify(change).await?.remove(0))
 }
 
-/// The feed of this name, if it holds rankings; else why not.
+/// The feed of this name, if the feed holds rankings; else the reason why not.
 pub(super) fn ranked(named: &NamedFeeds, name: &str) -> Result<FeedId, String> {
     let right = match named.names_of_ranked() {
         none if none.is_empty() => "no feed of the settings has ranked = true".to_owned(),
@@ -103,7 +103,7 @@ pub(super) fn ranked(named: &NamedFeeds, name: &str) -> Result<FeedId, String> {
     }
 }
 
-/// Reads the places of a ranking, which stand at the pointer `at`. No item may stand in it twice.
+/// Reads the places of a ranking, which is at the pointer `at`. No item may be in the ranking twice.
 pub(super) fn places(list: &[&RawValue], at: &str) -> Result<Vec<DisplayKey>, Problem> {
     if list.len() > RANKING_MAX {
         let detail = format!("a ranking holds at most {RANKING_MAX} items, this one has {}", list.len());
@@ -122,7 +122,7 @@ pub(super) fn places(list: &[&RawValue], at: &str) -> Result<Vec<DisplayKey>, Pr
     Ok(places)
 }
 
-/// The problem of a ranking, which stands at the pointer `at`, with an item that does not live.
+/// The problem of a ranking at the pointer `at` that names an item which does not exist.
 pub(super) fn refused(NoSuchItem { nth, item }: NoSuchItem, at: &str) -> Problem {
     let detail = format!("there is no item {item}; name one that lives, or leave it out");
     Problem::at_pointer(format!("{at}/{nth}/id"), detail)

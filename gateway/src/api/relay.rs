@@ -1,4 +1,4 @@
-//! Tells the workers of the jobs that accepted writes have made, until the queue has taken them.
+//! Tells the workers about the jobs that accepted writes have made, until the queue has taken these jobs.
 //!
 //! ```text
 //!   accepted ─▶ put ─┬─ taken, or the queue is full: a worker's sweep brings it when there is room
@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait between two tries.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// How many jobs are put at a time.
+/// How many kept jobs are put in one call.
 const PAGE: usize = 1000;
 
 /// The most jobs that are kept, at about 32 bytes each.
@@ -65,7 +65,7 @@ impl Relay {
         }
     }
 
-    /// Puts the jobs; false if the queue is away. What a full queue does not take needs nothing more from here.
+    /// Puts the jobs; false if the queue is away. Jobs that a full queue does not take are left to a worker's sweep.
     async fn put(&self, jobs: &[Job]) -> bool {
         match timeout(TIMEOUT, self.jobs.put(jobs)).await {
             Ok(Ok(()) | Err(StoreError::Overloaded { .. })) => true,
@@ -77,8 +77,8 @@ impl Relay {
         }
     }
 
-    /// Puts a page of the kept jobs; gives whether the queue has taken it. `None` if none were left. If the future is
-    /// dropped, the page may be lost.
+    /// Puts a page of the kept jobs, and gives whether the queue has taken it; `None` if no jobs were left. If the
+    /// future is dropped, the page may be lost.
     async fn put_kept(&self) -> Option<bool> {
         let page = self.kept.lock().page()?;
         let taken = self.put(&page).await;
@@ -95,8 +95,8 @@ impl Kept {
         self.jobs.extend(jobs.into_iter().take(room));
     }
 
-    /// Takes out the next kept jobs: a job that is kept while they are being put is put again. If none are left, the
-    /// task that tries is to end.
+    /// Takes out the next kept jobs: a job that is kept again while its page is being put is put again. If no jobs are
+    /// left, notes that no task is trying.
     fn page(&mut self) -> Option<Vec<Job>> {
         let page: Vec<Job> = std::iter::from_fn(|| self.jobs.pop_first()).take(PAGE).collect();
         self.trying = !page.is_empty();

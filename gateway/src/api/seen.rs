@@ -17,7 +17,7 @@ use super::query::{NoQuery, Query, Segment};
 use crate::node::Reads;
 use crate::protocol::sight_json::SightJson;
 
-/// The most bytes of a request: a name, a position, and room.
+/// The most bytes of a request: a name, a position, and some room.
 const BODY_MAX: usize = 1024;
 
 /// The bytes that an answer takes at most.
@@ -41,7 +41,7 @@ pub(super) async fn read(
 }
 
 /// Answers `PUT /v1/users/{user}/seen` with `{feed?, position}`. What is seen only moves forward: a position that is
-/// not beyond the one before changes nothing, and gets the same answer.
+/// not beyond the stored one changes nothing, and gets the same answer.
 pub(super) async fn see(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,

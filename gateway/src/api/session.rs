@@ -1,5 +1,5 @@
-//! Sessions where WebSocket is blocked: an answer that goes on for as long as the session carries what a device is
-//! sent, and the device sends each of its own messages by a request of its own.
+//! Sessions where WebSocket is blocked: an answer that goes on for as long as the session carries what the gateway
+//! sends to the device, and the device sends each of its messages by a request of its own.
 //!
 //! ```text
 //!   POST /connection/http_stream   commands in the body     ──▶ 200 and replies and pushes, until the session ends
@@ -8,8 +8,8 @@
 //!   POST /emulation                session, node, commands  ──▶ 204: they are passed to the session, on whatever node
 //! ```
 //!
-//! Nothing here knows what a command says. The answer of the first three only says how the session is to begin; the
-//! task of the session takes the connection over.
+//! Nothing here knows what a command means. The answer of the first three routes only says how the session is to begin;
+//! the task of the session takes the connection over.
 
 use std::sync::Arc;
 
@@ -74,10 +74,10 @@ pub(super) async fn sse(
     Ok(begin(Framing::Events, Bytes::copy_from_slice(commands.as_bytes())))
 }
 
-/// What is wrong with a `cf_connect` that cannot be read, and what would be right.
+/// Tells what `cf_connect` must be, when it cannot be read.
 const NO_LISTENER: &str = "cf_connect must be a JSON object with a token, and data if the device has an id";
 
-/// What `cf_connect` says of a client that only listens: `ConnectRequest` of the schema.
+/// The fields of `cf_connect` of a client that only listens: `ConnectRequest` of the schema.
 #[derive(Deserialize, Default)]
 struct Listener {
     token: Option<String>,
@@ -85,7 +85,7 @@ struct Listener {
 }
 
 /// Answers `GET /connection/uni_sse` with the changes of one feed as events, or with what happens around one item. The
-/// token stands in the header, or in `cf_connect`; a client that comes again goes on from `Last-Event-ID`.
+/// token is in the header, or in `cf_connect`; a client that connects again goes on from `Last-Event-ID`.
 pub(super) async fn uni_sse(
     query: Query,
     State(access): State<Arc<Access>>,
@@ -95,7 +95,7 @@ pub(super) async fn uni_sse(
     let params = query.only(&["cf_connect", "name", "offset", "epoch", "item"])?;
     let (request, _) = request.into_parts();
     let listener: Listener = match params.get("cf_connect") {
-        // What serde says of it might quote the token.
+        // The error of serde might quote the token.
         Some(json) => serde_json::from_str(json).map_err(|_| Problem::parameter("cf_connect", NO_LISTENER))?,
         None => Listener::default(),
     };
@@ -188,7 +188,8 @@ fn is_protobuf(headers: &HeaderMap) -> Result<bool, Problem> {
     if is_protobuf { Ok(true) } else { content_type(headers).map(|()| false) }
 }
 
-/// The answer that begins a session: proxies and browsers neither keep it nor hold its bytes back.
+/// The answer that begins a session. Its headers tell proxies and browsers not to keep it and not to hold its bytes
+/// back.
 fn begin(framing: Framing, first: Bytes) -> Response {
     let content_type = match framing {
         Framing::Lines => "application/json",

@@ -1,4 +1,4 @@
-//! The sessions of a user: which there are, and how to end one.
+//! The sessions of a user: a list of them, and how to end one.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub(super) async fn kick(
     let Some(number) = user_no(&*archive, &user).await? else { return Err(no_session(&user, &device)) };
     let revoked = local.sessions.revoke(number, &device).await;
     let revoked = revoked.inspect_err(|_| local.ghosts.note(number))?;
-    // This also ends a session that the session pool has forgotten and this node has not.
+    // This also ends a session that this node holds but the session pool has forgotten.
     let here = local.pool.kick(number, &device);
     match revoked {
         Some((of, connection)) => local.close(&of, number, connection, Closing::Kicked).await,

@@ -1,4 +1,4 @@
-//! `GET /v1/settings`: the settings that hold now, and for each whether a reload takes another value.
+//! `GET /v1/settings`: the settings that are in use now, and for each whether a reload takes another value.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::settings::Shown;
 /// Gives the settings of the process as they are now, sorted by name.
 pub(crate) type Telling = Arc<dyn Fn() -> Vec<Shown> + Send + Sync>;
 
-/// The answer: one object, to which more can be added.
+/// The answer: one object, to which more fields can be added.
 #[derive(Serialize)]
 pub(super) struct Told {
     settings: Vec<Shown>,
 }
 
-/// Answers `GET /v1/settings`. No secret is in the answer: secrets are in files of their own, and URLs of stores are
-/// told without what may be a password.
+/// Answers `GET /v1/settings`. No secret is in the answer: secrets are in files of their own, and the URLs of stores
+/// are told without any part that may be a password.
 pub(super) async fn tell(_: AdminKey, State(telling): State<Telling>, _: NoQuery) -> Json<Told> {
     Json(Told { settings: telling() })
 }

@@ -2,7 +2,7 @@
 //! them (both).
 //!
 //! A change is durable when it is answered; the lists show it at once, the feeds soon after. Putting up a shield that
-//! is up changes nothing, and each shield is taken down by itself.
+//! is up already changes nothing. Each shield is taken down separately.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) fn one(shield: Shield) -> MethodRouter<Api> {
     put(handler(true)).delete(handler(false))
 }
 
-/// Answers `GET /v1/users/{user}/{muted|hidden|blocked}` with the users for whom it is up.
+/// Answers `GET /v1/users/{user}/{muted|hidden|blocked}` with the users for whom this shield is up.
 pub(super) fn all(shield: Shield) -> MethodRouter<Api> {
     get(move |caller: Caller, State(archive): State<Arc<dyn Archive>>, of: Segment<UserId>, query: Query| async move {
         let Segment(user) = of;
@@ -58,7 +58,7 @@ pub(super) fn write(user: UserId, other: UserId, shield: Shield, up: bool) -> Re
     Ok(Write::Shield { user, other, shield, up })
 }
 
-/// Checks that the two are different users; the error says what is wrong.
+/// Checks that `user` and `other` are different users; the error says what is wrong.
 pub(super) fn check(user: &UserId, other: &UserId) -> Result<(), &'static str> {
     match user == other {
         true => Err("must be another user: nobody mutes, hides from or blocks themself"),

@@ -14,7 +14,7 @@ use super::query::NoQuery;
 use crate::node::LocalSessions;
 use crate::node::uptime::Uptime;
 
-/// The answer to `GET /v1/stats`: the sessions are exact; the counts of the stores may be a little old.
+/// The answer to `GET /v1/stats`. The counts of this node are exact; the counts of the stores may be a little old.
 #[derive(Serialize)]
 pub(super) struct Stats {
     version: &'static str,

@@ -55,8 +55,8 @@ pub(super) async fn mint(
 }
 
 /// Answers `POST /v1/users/{user}/revoke`: refuses the user's tokens that were issued before now, and ends the sessions
-/// that have shown them. That is durable, and done on this node, before the answer. Other nodes are told, and look for
-/// themselves every few seconds.
+/// that have shown such tokens. This is durable, and done on this node, before the answer. Other nodes are told, and
+/// also ask the archive every few seconds.
 pub(super) async fn revoke(
     _: AdminKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -66,7 +66,8 @@ pub(super) async fn revoke(
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let number = archive.intern(&[user]).await?[0];
-    // This refuses also what was issued in the same millisecond, and what is issued after the answer is to be valid.
+    // This refuses tokens of the same millisecond too. A token issued after the answer must be valid, so the answer
+    // waits.
     archive.revoke(number, clock::now() + 1).await?;
     sleep(Duration::from_millis(1)).await;
     revocations.follow(&local.pool).await?;

@@ -1,8 +1,8 @@
-//! The span of a request that may write, and what its writes have to know of it.
+//! The span of a request that may write, and what the writes of that request need to know of the span.
 //!
-//! Reads have none: a trace is for the way of a change. Nor have requests on a port for readers, and of callers who are
-//! refused: nobody without a key makes spans. What a caller says in `traceparent` counts only if it says it once and
-//! rightly.
+//! Reads have no span: a trace is for the way of a change. Requests on a port for readers have none either, and the
+//! span of a caller who is refused is dropped: nobody without a key makes spans. The header `traceparent` counts only
+//! if it is given once and is well-formed.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, Method, StatusCode};
@@ -55,12 +55,13 @@ fn begin(route: &str, request: &Request) -> Option<trace::Request> {
     if !route.starts_with("/v1/") || request.extensions().get() == Some(&Surface::Readers) {
         return None;
     }
-    // The port has put the id there; a call that came by NATS has none.
+    // The port has put the id there; a call that came by NATS has no id.
     let text = |name: HeaderName| only(request.headers(), name)?.to_str().ok();
     trace::Request::begin(text(TRACEPARENT), text(REQUEST_ID))
 }
 
-/// The changes of items that these writes may make, each in the place of its write; nothing for other writes.
+/// The change that each of these writes may make to an item, in the order of the writes; `None` for a write that makes
+/// none.
 pub(super) fn changes(writes: &[Write]) -> Vec<Option<(ItemId, Op)>> {
     let change = |write: &Write| match write {
         Write::Edit { item, .. } => Some((*item, Op::Update)),
@@ -70,7 +71,7 @@ pub(super) fn changes(writes: &[Write]) -> Vec<Option<(ItemId, Op)>> {
     writes.iter().map(change).collect()
 }
 
-/// The changes that were made, of those that `changes` has given for the same writes.
+/// The changes that were made; `changes` must come from [`changes`] for the same writes.
 pub(super) fn made(changes: Vec<Option<(ItemId, Op)>>, written: &[Result<Written, Refused>]) -> Vec<(ItemId, Op)> {
     let made = |(change, written): (Option<(ItemId, Op)>, &Result<Written, Refused>)| match written {
         Ok(Written::Published { id, fresh: true, .. }) => Some((*id, Op::Add)),

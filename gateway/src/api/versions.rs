@@ -1,5 +1,4 @@
-//! The bodies that an item had before it was edited, for backends alone: what moderators look at, and no reader is
-//! shown.
+//! The bodies that an item had before it was edited. Moderators look at them by a backend; no reader gets them.
 
 use std::sync::Arc;
 
@@ -22,14 +21,14 @@ struct Version {
     replaced_at: Millis,
 }
 
-/// All versions that are kept of an item, the newest first, without the one of now.
+/// All versions of an item that are kept, the newest first, without the present version.
 #[derive(Serialize)]
 struct Versions {
     id: ItemId,
     versions: Vec<Version>,
 }
 
-/// Answers `GET /v1/items/{id}/versions` with the bodies that an item had.
+/// Answers `GET /v1/items/{id}/versions` with the earlier bodies of an item.
 pub(super) async fn list(
     ReadKey(caller): ReadKey,
     State(archive): State<Arc<dyn Archive>>,

@@ -19,7 +19,7 @@ use super::traced;
 use crate::clock;
 use crate::node::watches::Watches;
 
-/// What accepts writes. Its clones are one writer.
+/// Accepts writes. All clones are the same writer.
 #[derive(Clone)]
 pub(crate) struct Writer {
     publisher: Arc<Publisher>,
@@ -67,8 +67,8 @@ impl Writer {
         self.to_the_end(accepting).await
     }
 
-    /// Makes a change around an item by a call of [`Notifications`], and tells the workers of what it has addressed to
-    /// users. It ends as `write` does.
+    /// Makes a change around an item by a call of [`Notifications`], and tells the workers which users got something by
+    /// it. If the future is dropped, the change is still carried out, as by `write`.
     ///
     /// [`Notifications`]: feedgate_common::archive::Notifications
     pub(super) async fn notify<T: Send + 'static>(
@@ -87,12 +87,12 @@ impl Writer {
         self.to_the_end(notifying).await
     }
 
-    /// Lets those who watch an item hear of a change around it.
+    /// Tells the watchers of an item of a change around the item.
     pub(super) fn touched(&self, touch: Touch) {
         self.watches.touched(touch);
     }
 
-    /// This reader may see less: what the reader watches is asked about again.
+    /// Notes that this reader may see less now: the items that the reader watches are checked again.
     pub(super) fn narrowed(&self, reader: UserNo) {
         self.watches.narrowed([reader]);
     }
@@ -124,7 +124,7 @@ fn item_of(write: &Write) -> Option<ItemId> {
     }
 }
 
-/// The item that has a repost less after a write.
+/// The item that has one repost less after a write.
 fn original_of(written: &Result<Written, Refused>) -> Option<ItemId> {
     match written {
         Ok(Written::Deleted { repost_of, .. }) => *repost_of,
@@ -132,7 +132,7 @@ fn original_of(written: &Result<Written, Refused>) -> Option<ItemId> {
     }
 }
 
-/// The readers who may see less after a write. They are asked about, so one too many does no harm.
+/// The readers who may see less after a write. These readers are only checked, so one too many does no harm.
 fn narrowed(written: &Result<Written, Refused>) -> Vec<UserNo> {
     match written {
         Ok(Written::Edge { reader, edge, .. }) if !edge.on => vec![*reader],

@@ -1,4 +1,4 @@
-//! Many changes of comments in one request, as a backend makes them that brings its talks along or moderates them.
+//! Many changes of comments in one request, for a backend that imports its comments or moderates them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,9 +61,9 @@ enum Change {
     },
 }
 
-/// Answers `POST /v1/comments/batch` with `{"ops":[{"op":"add"|"edit"|"remove", item, …}, …]}`: all of them in one
-/// commit, in their order, so that one may answer a comment that stands before it. If the future is dropped, the commit
-/// may still be made.
+/// Answers `POST /v1/comments/batch` with `{"ops":[{"op":"add"|"edit"|"remove", item, …}, …]}`: all operations in one
+/// commit, in their order, so that a comment may answer a comment that stands before it. If the future is dropped, the
+/// commit may still be made.
 pub(in crate::api) async fn change(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -118,7 +118,7 @@ pub(in crate::api) async fn change(
 /// The fields of all operations.
 pub(in crate::api) const FIELDS: &[&str] = &["op", "item", "author", "body", "reply_to", "id", "mentions", KEY];
 
-/// Reads one operation at the pointer `at`; `key` is what it gets if it has none of its own.
+/// Reads one operation at the pointer `at`; `key` is its idempotency key if it has none of its own.
 pub(in crate::api) fn operation(
     op: &RawValue,
     at: String,
@@ -151,7 +151,7 @@ pub(in crate::api) fn operation(
     Ok(Wanted { item: fields.required("item")?.name()?, change })
 }
 
-/// Those who write new comments, each once, and those whom comments mention.
+/// The authors of new comments, and the users whom comments mention; each user once in each list.
 fn users<'a>(wanted: impl Iterator<Item = &'a Wanted>) -> (Vec<UserId>, Vec<UserId>) {
     let (mut authors, mut mentioned) = (vec![], vec![]);
     for Wanted { change, .. } in wanted {
@@ -175,7 +175,7 @@ impl Change {
         }
     }
 
-    /// The change of a comment on this item, by a backend. `numbers` has the number of each author.
+    /// The change of a comment on this item, by a backend. `numbers` has the user number of each author.
     fn of(self, item: ItemId, numbers: &HashMap<UserId, UserNo>) -> CommentWrite {
         match self {
             Self::Add { author, body, id, reply_to, mentions, key } => {
