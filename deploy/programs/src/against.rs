@@ -1,4 +1,4 @@
-//! `feedgate check-config --against URL`: which settings of the files differ from those of a running server.
+//! `feedgate check-config --against URL`: tells which settings of the files differ from those of a running server.
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ use crate::client::Client;
 use crate::settings::Settings;
 use crate::stdout::print;
 
-/// The exit code if a reload takes all that differs.
+/// The exit code if a reload takes all settings that differ.
 const RELOAD: u8 = 3;
 
-/// The exit code if something that differs needs a restart.
+/// The exit code if a setting that differs needs a restart.
 const RESTART: u8 = 4;
 
 /// The answer of the server.
@@ -24,8 +24,8 @@ struct Told {
     settings: Vec<Shown>,
 }
 
-/// Prints what differs between these settings and those of the server at `url`, and what it takes for the server to
-/// have them. Gives the exit code. Changes nothing.
+/// Prints the settings that differ from those of the server at `url`, and whether the server needs a reload or a
+/// restart to take them. Gives the exit code. Changes nothing.
 pub(crate) async fn compare(settings: Settings, url: String, key: Option<String>) -> anyhow::Result<ExitCode> {
     let client = Client::at(&url, key, &settings.secrets_dir())?;
     let answer = client.call(Method::GET, "/v1/settings", None).await?;

@@ -1,4 +1,4 @@
-//! The directory of a backup: how it is made, and how it is known to be whole.
+//! The directory of a backup: how to make it, and how to check that it is complete.
 //!
 //! ```text
 //!   DIR/backup.json    what it is: format, version, time, counts; length and SHA-256 of each other file
@@ -8,7 +8,7 @@
 //!   DIR.partial ─▶ rows from the running server ─▶ secrets ─▶ backup.json ─▶ synced ─▶ read back ─▶ renamed to DIR
 //! ```
 //!
-//! Invariant: a directory with the name DIR is whole. Whatever fails before leaves at most a DIR.partial.
+//! Invariant: a directory with the name DIR is complete. Whatever fails before leaves at most a DIR.partial.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -46,24 +46,24 @@ const FORMAT: u32 = 1;
 /// How many bytes of a file are in memory at a time.
 const PIECE: usize = 256 << 10;
 
-/// Why a cluster has no backup of this kind, and what it has.
+/// Says why a cluster has no backup of this kind, and what to use in its place.
 const CLUSTER: &str = "is for a server that keeps everything in its own files; a cluster keeps its items in PostgreSQL, so \
                        use pg_basebackup and archived WAL, or pg_dump and pg_restore, and copy the directory of the \
                        secrets; inboxes and queues are made again from that";
 
-/// What is in a backup, as its file `backup.json`.
+/// The contents of `backup.json`, which describes a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
     format: u32,
-    /// The version of the program that made it.
+    /// The version of the program that made the backup.
     version: String,
-    /// When it was asked for, in Unix ms: what was accepted before is in it.
+    /// When the backup was asked for, in Unix ms: everything that was accepted before is in it.
     pub(crate) made_at: Millis,
     counts: Counts,
     /// The files besides this one, by their path in the backup.
     files: BTreeMap<String, Sum>,
-    /// The SHA-256 of this file with an empty text here.
+    /// The SHA-256 of this file, computed with an empty text in this field.
     sha256: String,
 }
 
@@ -133,7 +133,7 @@ impl Manifest {
     }
 }
 
-/// The words for a file of a backup that is not as it was written.
+/// The error for a file of a backup that is not as it was written.
 fn damaged(path: &Path, why: impl std::fmt::Display) -> String {
     format!("{} is damaged: {why}. Nothing was restored from it; use another backup", path.display())
 }
@@ -158,7 +158,7 @@ pub(crate) async fn make(dir: PathBuf, place: Place) -> anyhow::Result<()> {
         Ok(manifest)
     });
     let Manifest { counts, files, .. } = made.inspect_err(|_| {
-        // What is left of it is useless, and is named so.
+        // The rest of an unfinished backup is useless, and its name says that it is partial.
         _ = fs::remove_dir_all(&partial);
     })?;
     sync_dir(dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
@@ -182,7 +182,7 @@ async fn fill(dir: &Path, client: &Client, secrets: &Path) -> anyhow::Result<Man
     Ok(manifest)
 }
 
-/// Writes the manifest of what is in `dir`, as asked for at `made_at`. All of it is durable then.
+/// Writes the manifest of what is in `dir`, as asked for at `made_at`. All files of the backup are durable then.
 fn describe(dir: &Path, made_at: Millis) -> anyhow::Result<Manifest> {
     let counts = check_rows(&dir.join(ROWS)).context("the server's answer is not whole")?;
     let mut files = BTreeMap::new();
@@ -197,7 +197,7 @@ fn describe(dir: &Path, made_at: Millis) -> anyhow::Result<Manifest> {
     Ok(manifest)
 }
 
-/// Checks every byte of the backup in `dir`. Memory does not depend on its size.
+/// Checks every byte of the backup in `dir`. The memory used does not depend on the size of the backup.
 pub(crate) fn verify(dir: &Path) -> anyhow::Result<Manifest> {
     let manifest = Manifest::read(dir)?;
     ensure!(manifest.files.contains_key(ROWS), damaged(&dir.join(MANIFEST), format_args!("it does not name {ROWS}")));
@@ -229,7 +229,7 @@ pub(crate) fn refuse_cluster(command: &str, settings: &Settings) -> anyhow::Resu
     Ok(())
 }
 
-/// Where a backup is made that will be `dir`.
+/// The directory in which the backup is made before it is renamed to `dir`.
 fn partial(dir: &Path) -> anyhow::Result<PathBuf> {
     let name = dir.file_name().with_context(|| format!("{} is no name of a new directory", dir.display()))?;
     let mut name = name.to_owned();
@@ -237,7 +237,7 @@ fn partial(dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(dir.with_file_name(name))
 }
 
-/// The files in `dir` besides the manifest, as they are named in it.
+/// The paths of the files in `dir`, as the manifest names them; without the manifest itself.
 fn listed(dir: &Path) -> anyhow::Result<Vec<String>> {
     let mut paths = vec![ROWS.to_owned()];
     for entry in fs::read_dir(dir.join(SECRETS))? {
@@ -246,8 +246,8 @@ fn listed(dir: &Path) -> anyhow::Result<Vec<String>> {
     Ok(paths)
 }
 
-/// Copies the secrets in the directory `from` into the new directory `to`. A name with a dot before it is an unfinished
-/// file, or one of the system's.
+/// Copies the secrets in the directory `from` into the new directory `to`. Skips names that begin with a dot: these are
+/// unfinished files, or files of the system.
 pub(crate) fn copy_secrets(from: &Path, to: &Path) -> anyhow::Result<()> {
     make_dir(to).with_context(|| format!("{} cannot be made", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("{} cannot be read", from.display()))? {
@@ -281,7 +281,8 @@ pub(crate) fn sync_dir(dir: &Path) -> anyhow::Result<()> {
     File::open(dir).and_then(|dir| dir.sync_all()).with_context(|| format!("{} cannot be synced", dir.display()))
 }
 
-/// The sum of a file, read from the disk and not from the system's cache as far as the file is synced.
+/// The length and the checksum of a file, read from the disk and not from the system's cache as far as the file is
+/// synced.
 fn sum(path: &Path) -> anyhow::Result<Sum> {
     let summed = File::open(path).and_then(|mut file| {
         // A failure here is no error: a file system in memory has no cached pages to drop.
