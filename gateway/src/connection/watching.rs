@@ -1,4 +1,5 @@
-//! The items that the device of one connection watches: it is told where each stands, then what happens around it.
+//! The items that the device of one connection watches: the device is told the present state of each item, and then
+//! what happens around it.
 //!
 //! ```text
 //!   subscribe item:7 ─▶ join ─▶ seen by the user? ─▶ reply: counts, own, version
@@ -7,8 +8,9 @@
 //!
 //! Invariants:
 //! - A connection that watches nothing holds a null pointer.
-//! - While anything is unsent, nothing is added: counts that were not sent meanwhile are replaced by newer ones (I18).
-//! - There is no position: a device that comes back is told anew where the item stands.
+//! - While anything is unsent, nothing is added: counts that were not sent meanwhile are replaced by newer counts
+//!   (I18).
+//! - There is no position: a device that connects again is told the present state of the item again.
 
 use std::sync::Arc;
 
@@ -42,14 +44,14 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    /// The device watches one item more.
+    /// Adds an item that the device watches from now on.
     pub(super) fn add(&mut self, watch: Watch) {
         self.watches.push(watch);
         // News for this watch may have come while the reply was read.
         self.woken = true;
     }
 
-    /// There may be news.
+    /// Notes that there may be news.
     pub(super) fn wake(&mut self) {
         self.woken = true;
     }
@@ -84,7 +86,8 @@ impl Watching {
 }
 
 impl Connection {
-    /// Whether the device may watch this item too; refuses if it does already, or watches too many.
+    /// Checks that the device may watch this item too. Refuses if it watches the item already, or watches too many
+    /// items.
     pub(super) fn may_watch(&self, item: ItemId) -> Result<(), Refusal> {
         let watches = self.watching.as_ref().map_or(&[][..], |watching| &watching.watches);
         if watches.iter().any(|watch| watch.item() == item) {
@@ -97,7 +100,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The device does not watch this item any more.
+    /// Ends the device's watch of this item.
     pub(super) fn unwatch(&mut self, item: ItemId) {
         let Some(watching) = &mut self.watching else { return };
         watching.watches.retain(|watch| watch.item() != item);
@@ -106,10 +109,10 @@ impl Connection {
         }
     }
 
-    /// Sends news of the items that the device watches, if there is any. Call when everything is sent. Gives whether it
-    /// sent something.
+    /// Sends news of the items that the device watches, if there is any. Call when everything is sent. Returns whether
+    /// news was sent.
     pub(super) fn tell_news(&mut self) -> bool {
-        // Another node may have claimed this device: then it is told nothing here (I17).
+        // Another node may have claimed this device: then nothing is told here (I17).
         let may_push = self.shared.lease.may_push();
         let Some(watching) = self.watching.as_mut().filter(|watching| watching.woken && may_push) else { return false };
         let frame = watching.frame(self.format);
@@ -124,7 +127,7 @@ impl Connection {
     }
 }
 
-/// Where an item stands for a user.
+/// The state of an item for a user, as the reply to `subscribe` gives it.
 #[derive(Serialize)]
 struct Begins<'a> {
     id: ItemId,
@@ -133,8 +136,8 @@ struct Begins<'a> {
     own: Vec<&'a str>,
 }
 
-/// Begins to watch an item that the user sees, and says where it stands. May be dropped at any time; then the device
-/// does not watch.
+/// Begins to watch an item that the user sees, and replies with the state of the item. May be dropped at any time; then
+/// the device does not watch.
 pub(super) async fn watch(shared: Arc<Shared>, who: Arc<Identity>, slot: Arc<Slot>, item: ItemId) -> Outcome {
     let me = who.user.no;
     let watch = shared.watches.join(item, me, &slot);
@@ -145,7 +148,7 @@ pub(super) async fn watch(shared: Arc<Shared>, who: Arc<Identity>, slot: Arc<Slo
         return Err(ErrorCode::UnknownChannel.because(format!("there is no item {item}")).into());
     };
     let onlooker = shared.reads.feeds.onlooker(Viewer::User(Some(me)));
-    // What all watchers share is read first: what changes after it is told.
+    // The part that all watchers share is read first: every change after this read is told.
     let around = archive.around(&[item], Onlooker::user(me)).await?.pop().unwrap_or_default();
     let state = State { version: seen.version, around: Around { own: vec![], ..around.clone() } };
     watch.begins(&state);

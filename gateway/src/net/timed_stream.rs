@@ -29,7 +29,7 @@ use crate::net::maybe_tls::MaybeTls;
 pub(crate) struct TimedStream {
     stream: MaybeTls,
     timeout: Duration,
-    /// The moment that times are counted from.
+    /// The moment from which the times of `pace` are counted.
     born: Instant,
     /// Set by the first write that had to wait. It is kept while the peer has time left, so that a peer that has
     /// received a part of an answer does not get all of its time again.
@@ -56,7 +56,7 @@ impl TimedStream {
         Self { stream, timeout, born, pace, waiting, guest, requests, head, active: born, listening }
     }
 
-    /// When the peer must have sent more; `None` while a request is being answered.
+    /// By when the peer must have sent more; `None` while a request is being answered.
     fn listens_until(&self) -> Option<Instant> {
         if self.guest.is_asking() {
             return None;

@@ -59,7 +59,8 @@ impl Ghosts {
         }
     }
 
-    /// The pool was asked at `now` and has answered: the user is forgotten if the last failure was [`SETTLED`] ago.
+    /// Notes that the pool was asked at `now` and has answered. The user is forgotten if the last failure was
+    /// [`SETTLED`] ago.
     fn looked_at(&self, user: UserNo, now: Instant) {
         let mut noted = self.0.lock();
         if noted.get(&user).is_some_and(|failed| now.duration_since(*failed) >= SETTLED) {
@@ -68,8 +69,8 @@ impl Ghosts {
     }
 }
 
-/// Asks the pool about the noted users, and every node to confirm its sessions of them, for ever. It may be dropped at
-/// any time.
+/// Asks the pool about the noted users, and every node to confirm its sessions of these users, for ever. May be dropped
+/// at any time.
 pub(crate) async fn keep_sweeping(local: &LocalSessions) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -80,7 +81,8 @@ pub(crate) async fn keep_sweeping(local: &LocalSessions) {
             continue;
         }
         local.doorbell.confirm(&users).await;
-        // While the nodes look, the pool still has the sessions that replaced theirs, and since when.
+        // While the nodes look, the pool still has the sessions that replaced theirs, with the time at which each
+        // began.
         sleep(WHILE_OTHERS_LOOK).await;
         stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(local, user)).await;
     }

@@ -31,7 +31,7 @@ const CHUNK: usize = 500;
 /// How long to wait before a call that has failed is made again.
 pub(crate) const AGAIN: Duration = Duration::from_millis(500);
 
-/// Renews the lease and confirms the sessions for ever. It may be dropped at any time.
+/// Renews the lease and confirms the sessions for ever. May be dropped at any time.
 pub(crate) async fn keep(node: &Node) {
     join3(renew_on_time(node), confirm_all(node), confirm_the_doubted(&node.local)).await;
 }
@@ -55,7 +55,7 @@ async fn renew_on_time(node: &Node) {
     }
 }
 
-/// Renews the lease; gives whether that was done.
+/// Renews the lease. Returns whether the pool has renewed it.
 async fn renew(node: &Node) -> bool {
     let asked = node.lease.now_ms();
     match bounded(node.local.sessions.renew(&node.local.node)).await {
@@ -93,8 +93,8 @@ async fn confirm_all(node: &Node) {
     }
 }
 
-/// Confirms the sessions that another node doubts. Those that cannot be confirmed are left to that node, which goes on
-/// to doubt them for a while, and to the next round of all.
+/// Confirms the sessions that another node doubts. Sessions that cannot be confirmed now are left to that node, which
+/// goes on to doubt them for a while, and to the next round of all sessions.
 async fn confirm_the_doubted(local: &LocalSessions) {
     loop {
         let seats = local.pool.until_doubted().await;
@@ -127,8 +127,8 @@ async fn confirm_in_turn(local: &LocalSessions, interval: Duration) -> Result<()
     Ok(())
 }
 
-/// Asks the pool whether these are still their devices' sessions, and closes those that are not. A session whose claim
-/// has no answer yet is left out.
+/// Asks the pool whether these sessions are still those of their devices, and closes the sessions that are not. A
+/// session whose claim has no answer yet is left out.
 pub(crate) async fn confirm_some(local: &LocalSessions, seats: &[Seat]) -> Result<()> {
     let held = |seat: &Seat| seat.who.held(&local.node, seat.slot.connection);
     let (seats, held): (Vec<&Seat>, Vec<_>) = seats.iter().filter_map(|seat| Some((seat, held(seat)?))).unzip();

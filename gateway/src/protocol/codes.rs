@@ -92,12 +92,12 @@ codes! {
 }
 
 impl Close {
-    /// What the client is told: the text of this code, which goes on with `why` unless that is empty.
+    /// The text that the client gets: the text of this code, and then `why` if that is not empty.
     pub(crate) fn reason(self, why: &'static str) -> Cow<'static, str> {
         if why.is_empty() { self.text().into() } else { format!("{}: {why}", self.text()).into() }
     }
 
-    /// The close with this number, if it is one that another part of the gateway may ask a connection for.
+    /// The close with this number, if another part of the gateway may ask a connection to close with it.
     pub(crate) fn from_code(code: u16) -> Option<Self> {
         [Self::Shutdown, Self::Expired, Self::Displaced, Self::ForceDisconnect, Self::Replaced]
             .into_iter()

@@ -44,17 +44,17 @@ pub(crate) struct Command {
 /// What a device may ask for, with the arguments checked.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verb {
-    /// Holds the refusal if its arguments are wrong. It is no [`Verb::Refused`], since that is answered only after a
+    /// Holds the refusal if its arguments are wrong. This is no [`Verb::Refused`], which is answered only after a
     /// `connect`.
     Connect(Result<Box<Connect>, Box<Refusal>>),
     Subscribe(Box<Subscribe>),
     Unsubscribe(FeedId),
     /// A subscription to what stands around an item.
     Watch(ItemId),
-    /// The end of such a subscription.
+    /// The end of a subscription to what stands around an item.
     Unwatch(ItemId),
     Ack(FeedId, Position),
-    /// What the user has seen of the feed: up to here; or a question, if nothing is said.
+    /// The user has seen the feed up to this position. Without a position, the command asks what was seen.
     Seen(FeedId, Option<Position>),
     Page(Box<PageAsk>),
     History(Box<History>),
@@ -70,7 +70,7 @@ pub(crate) enum Verb {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Connect {
     pub(crate) token: String,
-    /// The field `data.device_id`, if it is there.
+    /// The field `data.device_id`, if it is given.
     pub(crate) device: Option<DeviceId>,
     /// Whether the client is known to find a channel by its number in Protobuf too.
     pub(crate) reads_numbers: bool,
@@ -90,10 +90,10 @@ pub(crate) struct Subscribe {
     pub(crate) numbered: bool,
 }
 
-/// What a device is sent of a feed.
+/// What a device gets of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deliver {
-    /// Only that it is behind; it then fetches by itself.
+    /// Only that the device is behind; the device then fetches the changes by itself.
     Notify,
     /// Every change, with its item.
     Items,
@@ -103,9 +103,9 @@ pub enum Deliver {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum StartFrom {
     Head,
-    /// The device's own position, with `recover:true`; `None` if the epoch that it sent is none of Feedgate.
+    /// The device's own position, with `recover:true`; `None` if the epoch that the device sent is not one of Feedgate.
     Own(Option<Position>),
-    /// The stored one, with `data.resume:"stored"`.
+    /// The position that is stored, with `data.resume:"stored"`.
     Stored,
 }
 
@@ -114,7 +114,7 @@ pub(crate) enum StartFrom {
 pub(crate) struct PageAsk {
     pub(crate) feed: FeedId,
     pub(crate) limit: Option<u64>,
-    /// Where the page begins, strictly below; `None` for the first page.
+    /// The key strictly below which the page begins; `None` for the first page.
     pub(crate) before: Option<DisplayKey>,
 }
 

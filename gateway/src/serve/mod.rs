@@ -1,7 +1,7 @@
 //! Serves one port: accepts connections, and drains when told to stop.
 //!
 //! A shutdown goes in this order: `/readyz` and every new WebSocket get 503; every session is closed with 3001, spread
-//! over `drain_ms` so that not all of them return in one instant; positions are saved; the lease is given back.
+//! over `drain_ms` so that not all devices return at the same moment; positions are saved; the lease is given back.
 //!
 //! When another process will go on with the ports, nothing is accepted during the drain, so it is short: requests that
 //! have come are answered, and sessions are closed within [`SPREAD`].
@@ -53,8 +53,8 @@ const SPREAD: Duration = Duration::from_millis(250);
 /// The most time that connections without a request may take to end while nothing is accepted. They are cut then.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// How many bytes of a connection the kernel may hold that are written and not sent (it doubles this number). Without a
-/// bound they grow to megabytes for a peer that reads slowly or not at all, and nothing counts them.
+/// How many bytes of a connection the kernel may hold that are written and not sent (the kernel doubles this number).
+/// Without a bound they grow to megabytes for a peer that reads slowly or not at all, and nothing counts them.
 const SEND_BUFFER: usize = 128 * 1024;
 
 /// What the ports of a gateway share.
@@ -99,16 +99,16 @@ impl Ports {
         Arc::new(parts)
     }
 
-    /// From now on these limits and trusted proxies hold for connections that come, and these limits and times for
-    /// those that are here.
+    /// Uses these limits and trusted proxies for connections that come from now on, and these limits and times for
+    /// connections that are open.
     pub(crate) fn replace_settings(&self, settings: Settings, proxies: Proxies) {
         self.shares.allow(settings.shares());
         self.proxies.store(Arc::new(proxies));
         self.node.replace_settings(settings);
     }
 
-    /// Serves one more port, which offers `surface`, by TLS if there is one, until `shutdown` resolves; then drains all
-    /// of them. Dropping the future closes the port, without a drain.
+    /// Serves one more port, which offers `surface`, with TLS if `tls` is given, until `shutdown` resolves; then drains
+    /// all ports. Dropping the future closes the port, without a drain.
     pub(crate) async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
@@ -134,8 +134,7 @@ impl Ports {
             () = &mut background => {}
             () = shutdown => {}
         }
-        // During the drain, new connections are told to go elsewhere, and the lease is kept for those that are still
-        // here.
+        // During the drain, new connections are refused, and the lease is kept for the sessions that are still here.
         tokio::select! {
             () = &mut accepting => {}
             () = &mut background => {}

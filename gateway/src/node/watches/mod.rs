@@ -1,4 +1,4 @@
-//! The items that devices of this node watch, who watches them, and what these are told.
+//! The items that devices of this node watch, the watchers of each item, and what the watchers are told.
 //!
 //! ```text
 //!   a write, on whatever node ─▶ stir ─▶ doorbell ─▶ noted ─▶ a round: one read for all items that are due
@@ -10,8 +10,8 @@
 //! Invariants:
 //! - An item is read at most once a second, however many watch it and whatever happens to it (S4).
 //! - A device watches before it reads where the item stands, so no change is lost in between.
-//! - To leave takes no read. Who watches nothing holds nothing here.
-//! - What is lost on its way from another node is found by a look now and then.
+//! - Leaving takes no read. A device that watches nothing holds nothing here.
+//! - A change that is lost on its way from another node is found by a look now and then.
 
 mod checks;
 mod rounds;
@@ -37,19 +37,19 @@ use told::Told;
 pub(crate) use watched::State;
 use watched::{Watched, Work};
 
-/// The most changes that wait to be told to other nodes. More are found by the look of these nodes.
+/// The most changes that wait to be told to other nodes. Further changes are found by the looks of these nodes.
 const UNTOLD_MAX: usize = 1 << 16;
 
 /// The most items that are read in one call.
 const ITEMS_MAX: usize = 500;
 
-/// No more items are read in one call once they have so many changed comments.
+/// No further items are read in one call once the call has this many changed comments.
 const COMMENTS_MAX: usize = 256;
 
 /// All items that are watched on this node.
 pub(crate) struct Watches {
     all: Mutex<All>,
-    /// Something may be due earlier than before.
+    /// Wakes the task that reads, when something may be due earlier than before.
     noted: Notify,
     untold: Mutex<Untold>,
     tell: Notify,
@@ -62,7 +62,7 @@ pub(crate) struct Watches {
 #[derive(Default)]
 struct All {
     items: FxHashMap<ItemId, Entry>,
-    /// What each user watches, once for each device.
+    /// The items that each user watches, one entry for each device.
     users: FxHashMap<UserNo, Vec<ItemId>>,
 }
 
@@ -81,7 +81,7 @@ struct Entry {
     watchers: FxHashMap<u64, Arc<Watcher>>,
 }
 
-/// What all who watch an item share.
+/// The part of an item that all its watchers share.
 struct Hub {
     item: ItemId,
     channel: Box<str>,
@@ -96,12 +96,12 @@ struct Watcher {
     dropped: AtomicBool,
 }
 
-/// Keeps a connection watching an item, until this is dropped.
+/// Keeps a connection watching an item, until this value is dropped.
 pub(crate) struct Watch {
     watches: Arc<Watches>,
     hub: Arc<Hub>,
     watcher: Arc<Watcher>,
-    /// Up to which of the item's news the device was told.
+    /// The number of the last news of the item that the device was told.
     upto: u64,
 }
 
@@ -129,8 +129,8 @@ impl Watches {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// From now on this connection is woken by news of the item. What the device is told first is to be read after
-    /// this, and [given](Watch::begins) to what this returns.
+    /// Wakes this connection from now on by news of the item. The state that the device is told first must be read
+    /// after this call, and [given](Watch::begins) to the result.
     pub(crate) fn join(self: &Arc<Self>, item: ItemId, user: UserNo, slot: &Arc<Slot>) -> Watch {
         let watcher = Arc::new(Watcher { user, slot: slot.clone(), dropped: AtomicBool::new(false) });
         let mut all = self.all.lock();
@@ -143,7 +143,7 @@ impl Watches {
         Watch { watches: self.clone(), hub, watcher, upto }
     }
 
-    /// Notes that a request to this node has changed something, which every node is told soon. Never blocks.
+    /// Notes that a request to this node has made this change. Every node is told soon. Never blocks.
     pub(crate) fn touched(&self, touch: Touch) {
         let mut untold = self.untold.lock();
         if untold.touches.len() < UNTOLD_MAX {
@@ -152,7 +152,7 @@ impl Watches {
         }
     }
 
-    /// Notes that a request to this node lets these readers see less, which every node is told soon. Never blocks.
+    /// Notes that a request to this node lets these readers see less. Every node is told soon. Never blocks.
     pub(crate) fn narrowed(&self, readers: impl IntoIterator<Item = UserNo>) {
         let mut untold = self.untold.lock();
         for reader in readers {
@@ -163,7 +163,7 @@ impl Watches {
         }
     }
 
-    /// Takes in what a node has told. Never blocks.
+    /// Takes in a message of a node. Never blocks.
     pub(crate) fn hear(&self, stir: &Stir) {
         let mut all = self.all.lock();
         let mut concerned = false;
@@ -185,20 +185,20 @@ impl Watches {
         }
     }
 
-    /// Something may have been told and not heard: every item is looked at soon.
+    /// Notes that messages may have been lost: every item is looked at soon.
     pub(crate) fn missed(&self) {
         self.all.lock().items.values_mut().for_each(|entry| entry.watched.note(None));
         self.noted.notify_one();
     }
 
-    /// Takes what is to be told to other nodes.
+    /// Takes out what is to be told to other nodes.
     fn take_untold(&self) -> Stir {
         let Untold { touches, readers } = std::mem::take(&mut *self.untold.lock());
         Stir { touches: touches.into_iter().collect(), readers: readers.into_iter().collect() }
     }
 
-    /// Begins the reads that are due: of as many items as one call takes, those first that have waited the longest. So
-    /// none waits for ever while many others change all the time.
+    /// Begins the reads that are due, for as many items as one call takes. The items that have waited longest come
+    /// first, so no item waits for ever while many others change all the time.
     fn take_due(&self, now: u64) -> Vec<(ItemId, Work)> {
         let mut all = self.all.lock();
         let waiting = all.items.iter().map(|(item, entry)| (entry.watched.due_ms(), *item));
@@ -222,7 +222,7 @@ impl Watches {
         self.all.lock().items.values().map(|entry| entry.watched.due_ms()).min()
     }
 
-    /// The reads have failed: they are due again.
+    /// Makes these reads due again, since they have failed.
     fn failed(&self, due: Vec<(ItemId, Work)>) {
         let mut all = self.all.lock();
         for (item, work) in due {
@@ -232,7 +232,7 @@ impl Watches {
         }
     }
 
-    /// The item does not live any more: all who watch it are dropped.
+    /// Drops all watchers of an item that was deleted.
     fn end(&self, item: ItemId) {
         self.watchers(item).iter().for_each(|watcher| watcher.drop_out());
     }
@@ -253,7 +253,7 @@ impl Watches {
     fn leave(&self, hub: &Hub, watcher: &Arc<Watcher>) {
         let mut all = self.all.lock();
         let Some(entry) = all.items.get_mut(&hub.item) else { return };
-        // A connection watches an item once, but a late goodbye of an earlier watch may meet the next one.
+        // A connection watches an item once, but an earlier watch may be dropped late, after the next watch has begun.
         let own = entry.watchers.get(&watcher.slot.connection).is_some_and(|found| Arc::ptr_eq(found, watcher));
         if own {
             entry.watchers.remove(&watcher.slot.connection);
@@ -282,7 +282,7 @@ impl Entry {
 }
 
 impl Watcher {
-    /// Notes that the user may not see the item any more: the connection says so to the device, and leaves.
+    /// Notes that the user may not see the item any more. The connection then tells the device, and leaves.
     fn drop_out(&self) {
         self.dropped.store(true, Ordering::Release);
         self.slot.wake(Wake::AROUND);
@@ -300,7 +300,7 @@ impl Watch {
         &self.hub.channel
     }
 
-    /// The device is told this first.
+    /// Notes that the device is told this state first.
     pub(crate) fn begins(&self, state: &State) {
         let mut all = self.watches.all.lock();
         if let Some(entry) = all.items.get_mut(&self.hub.item) {
@@ -315,8 +315,8 @@ impl Watch {
         self.watcher.dropped.load(Ordering::Acquire)
     }
 
-    /// Appends to `out`, as pushes, what the device was not told yet, until `out` holds `bytes_max` bytes. Gives
-    /// whether that is all.
+    /// Appends to `out`, as pushes, the news that the device was not told yet, until `out` holds `bytes_max` bytes.
+    /// Returns whether that was all.
     pub(crate) fn take(&mut self, format: Format, out: &mut Vec<u8>, bytes_max: usize) -> bool {
         let told = self.hub.told.lock();
         if self.upto < told.last() {

@@ -18,15 +18,15 @@ use crate::node::bounded::bounded;
 use crate::node::paced::paced;
 use crate::node::slot::Wake;
 
-/// The least time between two reads, whatever items they are of.
+/// The least time between two calls that read, whatever items they read.
 const ROUND: Duration = Duration::from_millis(100);
 
 /// The least time between two messages to other nodes.
 const TELL: Duration = Duration::from_millis(50);
 
-/// The most users in a block with the author of a comment, and the most with whom the author is mutual, if only these
-/// see it. A comment of an author with more is told to nobody, only that something was missed; who reads the comments
-/// sees those that are to be seen.
+/// The most users in a block with the author of a comment, and, if only mutual friends see comments, the most mutual
+/// friends of the author. If the author has more, the watchers are told only that something was missed; who reads the
+/// comments then sees those that may be seen.
 const NAMED_MAX: usize = 10_000;
 
 /// How many watchers are woken in a second, if there are very many.
@@ -37,14 +37,14 @@ struct Found {
     items: Vec<Option<Arc<Item>>>,
     around: Vec<Around>,
     comments: HashMap<(ItemId, ItemId), Comment>,
-    /// What is between the author of each comment and others; `None` if that is with too many.
+    /// The ties between the author of each comment and other users; `None` if there are too many.
     ties: HashMap<UserNo, Option<Ties>>,
     people: Cards,
     /// Whose comments and reactions users saw when this was read.
     visible: Visible,
 }
 
-/// Users between whom and the author of a comment there is something.
+/// The users who matter for who may see a comment of one author.
 #[derive(Clone)]
 struct Ties {
     /// The users with whom the author is in a block.
@@ -53,7 +53,7 @@ struct Ties {
     mutual: Option<Vec<UserNo>>,
 }
 
-/// Reads what is due for ever. It may be dropped at any time; what was being read then is found by a later look.
+/// Reads what is due for ever. May be dropped at any time; a later look finds what was being read then.
 pub(crate) async fn keep_reading(watches: &Watches, feeds: &Feeds) {
     loop {
         match watches.next_due() {
@@ -71,8 +71,8 @@ pub(crate) async fn keep_reading(watches: &Watches, feeds: &Feeds) {
     }
 }
 
-/// Tells every node for ever what has changed by requests to this one. It may be dropped at any time; other nodes find
-/// what was not told by their look.
+/// Tells every node for ever what has changed by requests to this node. May be dropped at any time; other nodes find by
+/// their looks what they were not told.
 pub(crate) async fn keep_telling(watches: &Watches, doorbell: &dyn Doorbell) {
     loop {
         watches.tell.notified().await;
@@ -110,7 +110,7 @@ async fn read(watches: &Watches, feeds: &Feeds, due: Vec<(ItemId, Work)>) {
     paced(&woken, time, |watcher: &Arc<Watcher>| _ = watcher.slot.wake(Wake::AROUND)).await;
 }
 
-/// Reads all that is due: as many calls for one item as for all.
+/// Reads all that is due. The number of calls does not depend on the number of items.
 async fn find(archive: &dyn Archive, due: &[(ItemId, Work)], visible: Visible) -> Result<Found> {
     let ids: Vec<ItemId> = due.iter().map(|(item, _)| *item).collect();
     let items = bounded(archive.items(&ids)).await?;
@@ -129,7 +129,7 @@ async fn find(archive: &dyn Archive, due: &[(ItemId, Work)], visible: Visible) -
     Ok(Found { items, around, comments, ties, people, visible })
 }
 
-/// What is between each of these authors and others: a read, and one more if only mutual friends see comments.
+/// The ties of each of these authors: one read, and one more if only mutual friends see comments.
 async fn ties(archive: &dyn Archive, authors: Vec<UserNo>, visible: Visible) -> Result<HashMap<UserNo, Option<Ties>>> {
     if authors.is_empty() {
         return Ok(HashMap::new());
@@ -155,7 +155,8 @@ async fn ties(archive: &dyn Archive, authors: Vec<UserNo>, visible: Visible) -> 
 enum Data<'a> {
     /// The numbers of reactions, comments and reposts, and the version of the item.
     Counts { counts: Counts<'a>, version: u32 },
-    /// The counts may have changed, and each user has its own: the device is to read the item, which has this version.
+    /// The counts may have changed, and each user has other counts: the device must read the item, which has this
+    /// version.
     Changed { version: u32 },
     /// A comment is new, was edited, or was deleted and stands as a placeholder.
     Comment {
@@ -163,7 +164,7 @@ enum Data<'a> {
         #[serde(skip_serializing_if = "Cards::is_empty")]
         people: Cards,
     },
-    /// A comment does not stand any more.
+    /// A comment is gone, also as a placeholder.
     Uncomment { id: ItemId },
 }
 
@@ -175,7 +176,7 @@ impl Data<'_> {
     }
 }
 
-/// Keeps what the watchers of an item are to be told, and gives those that are to be woken for it.
+/// Keeps the news for the watchers of an item, and gives the watchers to be woken for it.
 fn settle(
     watches: &Watches,
     (id, owner): (ItemId, UserNo),
@@ -183,7 +184,7 @@ fn settle(
     state: State,
     found: &Found,
 ) -> Vec<Arc<Watcher>> {
-    // All JSON is made before anything is locked: the lock is that of all watches, and comments may be long.
+    // All JSON is made before the lock is taken: it is the lock of all watches, and comments may be long.
     let counts = match found.visible {
         Visible::All => Data::Counts { counts: Counts(&state.around), version: state.version },
         Visible::Mutual => Data::Changed { version: state.version },
@@ -214,7 +215,7 @@ fn settle(
     entry.watchers.values().cloned().collect()
 }
 
-/// What is told of a comment that has changed; `None` if it cannot be told. `owner` is the author of the item.
+/// The news of a comment that has changed; `None` if it cannot be told. `owner` is the author of the item.
 fn news((item, id): (ItemId, ItemId), owner: UserNo, found: &Found) -> Option<News> {
     let Some(comment) = found.comments.get(&(item, id)) else {
         return Some(News::new(Data::Uncomment { id }.json(), Readers::ALL));
@@ -230,8 +231,8 @@ fn news((item, id): (ItemId, ItemId), owner: UserNo, found: &Found) -> Option<Ne
     Some(News::new(Data::Comment { comment: comment.into(), people }.json(), readers))
 }
 
-/// Who sees a comment that lives, as [`shows_comment`](feedgate_common::around::shows_comment) says. It was read for
-/// nobody in particular, so this names users instead of asking about each.
+/// The users who see a comment that lives, as [`shows_comment`](feedgate_common::around::shows_comment) says. The
+/// comment was read for no user in particular, so this names users instead of asking about each.
 fn readers(author: UserNo, owner: UserNo, ties: &Ties) -> Readers {
     let Ties { blocked, mutual } = ties;
     match mutual {

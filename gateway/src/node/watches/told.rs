@@ -1,5 +1,5 @@
 //! What the watchers of one item are told: the newest counts, and the last changes of its comments. Each push is
-//! encoded once for each format, however many get it.
+//! encoded once for each format, however many watchers get it.
 //!
 //! ```text
 //!   counts, the newest alone ─┐  by their numbers   ┌─▶ a connection up to 7: takes 8 and 9
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants:
-//! - Counts are state: older ones are forgotten, told or not.
+//! - Counts are state: older counts are forgotten, whether they were told or not.
 //! - At most [`KEPT_MAX`] changes of comments are kept, and [`KEPT_BYTES`] of them. A connection that is further behind
 //!   is told that it has missed something.
 //! - No comment is given to a user who does not see it.
@@ -22,13 +22,13 @@ use crate::protocol::Format;
 /// The most changes of comments that are kept of one item.
 pub(super) const KEPT_MAX: usize = 64;
 
-/// The most bytes of them, as JSON, beside the last one.
+/// The most bytes of these changes, as JSON, beside the last change.
 const KEPT_BYTES: usize = 128 * 1024;
 
 /// The data of the push that says that changes of comments were left out.
 const MISSED: &[u8] = br#"{"op":"missed"}"#;
 
-/// For whom a push is. The users are ascending by number.
+/// The users who get a push. They are ascending by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Readers {
     /// The push is for all but these users.
@@ -38,16 +38,16 @@ pub(super) enum Readers {
 }
 
 impl Readers {
-    /// A push with these readers is for everybody.
+    /// The readers of a push that everybody gets.
     pub(super) const ALL: Self = Self::AllBut(Vec::new());
 
-    /// The readers who are none of `users`.
+    /// All readers except `users`.
     pub(super) fn all_but(mut users: Vec<UserNo>) -> Self {
         users.sort_unstable();
         Self::AllBut(users)
     }
 
-    /// The readers who are one of `users`.
+    /// The readers in `users` alone.
     pub(super) fn only(mut users: Vec<UserNo>) -> Self {
         users.sort_unstable();
         Self::Only(users)
@@ -61,7 +61,7 @@ impl Readers {
     }
 }
 
-/// A push of one item, and who gets it.
+/// A push of one item, and the users who get it.
 #[derive(Debug)]
 pub(crate) struct News {
     /// The data, as JSON.
@@ -77,7 +77,7 @@ impl News {
         Self { data: data.into(), readers, pushes: Default::default() }
     }
 
-    /// The push in this format, which is made for the first who asks.
+    /// The push in this format. It is made when a watcher asks for it for the first time.
     fn push(&self, channel: &str, format: Format) -> &[u8] {
         let made = &self.pushes[match format {
             Format::Json => 0,
@@ -128,14 +128,14 @@ impl Told {
         }
     }
 
-    /// Changes of comments were left out.
+    /// Notes that changes of comments were left out.
     pub(super) fn miss(&mut self) {
         self.last += 1;
         self.missed = self.last;
     }
 
-    /// Appends to `out` what `user` is told after the news `upto`, in their order, until it holds `bytes_max` bytes.
-    /// Gives the number up to which the user is told.
+    /// Appends to `out` the news behind number `upto` for `user`, in order, until `out` holds `bytes_max` bytes. Gives
+    /// the number up to which the user is told.
     pub(super) fn after(
         &self,
         mut upto: u64,

@@ -7,9 +7,10 @@
 //!
 //! Invariants:
 //! - Between two reads there is at least [`EVERY_MS`], whatever is noted.
-//! - What is noted while a read is under way is read by the next one.
-//! - The number of comments goes up and down with those that were told. If it stays different for [`UNEXPLAINED_MS`], a
-//!   message was lost, and the watchers are told that they have missed something.
+//! - Changes that are noted while a read is under way are read by the next read.
+//! - The number of comments goes up and down with the comments that were told. If it stays different from the number
+//!   that is read for [`UNEXPLAINED_MS`], a message was lost, and the watchers are told that they have missed
+//!   something.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +23,10 @@ use super::told::KEPT_MAX;
 /// The least time between two reads of an item.
 pub(super) const EVERY_MS: u64 = 1000;
 
-/// An item is read after this time also if nothing was noted.
+/// An item is read after this time even if nothing was noted.
 pub(super) const LOOK_MS: u64 = 15_000;
 
-/// How long the number of comments may differ from what was told: what is under way arrives within seconds.
+/// How long the number of comments may differ from what was told: messages on their way arrive within seconds.
 const UNEXPLAINED_MS: u64 = 5_000;
 
 /// What was read of an item that lives.
@@ -33,7 +34,7 @@ const UNEXPLAINED_MS: u64 = 5_000;
 pub(crate) struct State {
     /// The version of the item.
     pub(crate) version: u32,
-    /// What stands around it; nothing in it is anybody's own.
+    /// The counts around the item, without anything that belongs to one user.
     pub(crate) around: Around,
 }
 
@@ -58,11 +59,11 @@ pub(super) struct Settled {
 /// What this node knows of one item.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
-    /// What was told last; `None` if that is not known, or not everybody was told the same.
+    /// The state that was told last; `None` if it is not known, or if not all watchers were told the same.
     told: Option<State>,
     /// The number of comments by what was told of them; `None` before the first read.
     explained: Option<i64>,
-    /// Since when it differs from the number that was read.
+    /// Since when `explained` differs from the number that was read.
     unexplained: Option<u64>,
     noted: bool,
     work: Work,
@@ -86,7 +87,7 @@ impl Watched {
         };
     }
 
-    /// A device that begins to watch was told this state.
+    /// Notes that a device that begins to watch was told this state.
     pub(super) fn begins(&mut self, state: &State) {
         match (&self.told, self.read_ms) {
             (Some(told), _) if told == state => {}
@@ -121,7 +122,7 @@ impl Watched {
         Some(std::mem::take(&mut self.work))
     }
 
-    /// The read has failed: it is due again.
+    /// Makes the read due again, since it has failed.
     pub(super) fn failed(&mut self, work: Work) {
         self.noted = true;
         self.work.too_many |= work.too_many || self.work.comments.len() + work.comments.len() > KEPT_MAX;
@@ -134,7 +135,7 @@ impl Watched {
         }
     }
 
-    /// This was read for `work` at `now`. Says what is to be told of it.
+    /// Takes in the state that was read for `work` at `now`. Gives what is to be told.
     pub(super) fn settle(&mut self, now: u64, work: &Work, state: State) -> Settled {
         let there = number(&state);
         let mut missed = work.too_many;
