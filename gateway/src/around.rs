@@ -18,8 +18,8 @@ use feedgate_common::feed::{Cards, FETCH, people_of};
 use feedgate_common::{Body, Item, ItemId, Millis, UserId, error};
 use serde::{Serialize, Serializer};
 
-/// The most bytes that what stands around one item takes in JSON: each kind may stand in `counts` and in `own`, and
-/// each of its bytes may be written as two; and the numbers of comments and of reposts.
+/// The most bytes in JSON of what stands around one item: each kind may be in `counts` and in `own`, and each of its
+/// bytes may be escaped as two; and the numbers of comments and of reposts.
 pub(crate) const AROUND_MAX: usize = KINDS_MAX * (2 * (2 * KIND_MAX_BYTES + 3) + 21) + 2 * 40;
 
 /// An item with what stands around it, as one viewer sees it.
@@ -29,7 +29,7 @@ pub(crate) struct Shown {
     around: Around,
     /// What a repost shows of its original; `None` for any other item, and for an original.
     original: Option<ShownOriginal>,
-    /// Whether it stands before all others on the profile of its author.
+    /// Whether the item stands before all others on the profile of its author.
     pinned: bool,
 }
 
@@ -50,7 +50,7 @@ impl Shown {
         self.pinned = true;
     }
 
-    /// The original that is shown with it, if there is one.
+    /// The original that is shown with the item, if there is one.
     fn original(&self) -> Option<&Shown> {
         match &self.original {
             Some(ShownOriginal::Here(original)) => Some(original),
@@ -58,7 +58,7 @@ impl Shown {
         }
     }
 
-    /// About how many bytes it takes in an answer.
+    /// About how many bytes the item takes in an answer.
     fn bytes(&self) -> usize {
         let own = self.around.own.iter().map(ReactionKind::as_str);
         let names = self.around.named().map(|(name, _)| name).chain(own);
@@ -114,8 +114,8 @@ pub(crate) async fn join(
     Ok(shown)
 }
 
-/// What an onlooker is told of what stands around an item: how many comments and reposts there are only if it sees what
-/// everybody does.
+/// The part of what stands around an item that this onlooker is told. The numbers of comments and reposts are told only
+/// to an onlooker who sees what all users do.
 pub(crate) fn told_to(onlooker: Onlooker, around: Around) -> Around {
     if onlooker.sees_some() { around.of_some() } else { around }
 }
@@ -142,7 +142,7 @@ pub(crate) async fn authors_of_originals(people: &(impl People + ?Sized), items:
     people_of(people, &originals).await
 }
 
-/// How many of the first items an answer takes that ends once it holds `cut` bytes; at least one, if there is one.
+/// How many of the first items fit into an answer that ends once it holds `cut` bytes; at least one, if there is one.
 fn fits(items: &[Shown], cut: usize) -> usize {
     let mut bytes = 0;
     let begun = |item: &&Shown| {

@@ -1,4 +1,4 @@
-//! Who makes a request, and what that caller may do.
+//! Who makes a request, and what this caller may do.
 //!
 //! ```text
 //!   Authorization: Bearer <API key>   backend   what the roles of the key allow: read, publish, admin
@@ -44,10 +44,10 @@ use crate::node::uptime::Uptime;
 use crate::node::{Node, Reads};
 use crate::settings::{LiveSettings, Settings};
 
-/// How many reads of its address a token costs that never was good.
+/// How many reads of its address a token that never was valid costs.
 const REFUSED_COSTS: u32 = 10;
 
-/// What a caller is checked with, and what the reads of callers are limited by.
+/// What callers are checked with, and what limits the reads of callers.
 pub(crate) struct Access {
     pub(super) verifier: Arc<Verifier>,
     /// The tickets and the sessions of the console.
@@ -73,24 +73,24 @@ impl Access {
         Arc::new(Self { verifier, console, budget, users, addresses, reads, revocations, uptime, settings })
     }
 
-    /// From now on each user and each address may read as much as these settings say.
+    /// Sets how much each user and each address may read from now on.
     pub(crate) fn allow(&self, settings: &Settings) {
         self.users.allow(settings.reads_per_user, settings.reads_per_user_per_sec);
         self.addresses.allow(settings.reads_per_address, settings.reads_per_address_per_sec);
     }
 
-    /// What these credentials allow a backend; `None` if they are not those of a backend.
+    /// What these credentials allow a backend to do; `None` if they are not those of a backend.
     fn roles_of(&self, bearer: &str) -> Option<Roles> {
         self.verifier.keys().roles_of(bearer).or_else(|| self.console.is_key(bearer).then_some(Roles::ADMIN))
     }
 
-    /// Counts a request that shows no credentials in its head for its address, until the ticket is dropped; or says
-    /// which limit is reached.
+    /// Counts a request without credentials in its head for its address, until the ticket is dropped. If a limit is
+    /// reached, gives this limit.
     pub(super) fn ticket(&self, client: Client) -> Result<Option<Ticket<AddressKey>>, TooMany> {
         client.0.map(|key| self.addresses.begin(key, self.uptime.elapsed_ms())).transpose()
     }
 
-    /// The valid token of a reader: `own`, which stands in another place than the header, else that of the header.
+    /// The valid token of a reader: `own`, which the request has outside the header, or else the token in the header.
     pub(super) fn token<'a>(&self, request: &'a Parts, own: Option<&'a str>) -> Result<&'a str, Problem> {
         let token = own.map_or_else(|| bearer(request), Ok)?;
         let client = Client::of(&request.extensions);
@@ -100,8 +100,8 @@ impl Access {
         Ok(token)
     }
 
-    /// Checks a token. One that never was good costs its address more: to check a signature takes much longer than most
-    /// else that a stranger may ask for.
+    /// Checks a token. A token that never was valid costs its address more: checking a signature takes much longer than
+    /// most other things that a stranger may ask for.
     fn claims(&self, token: &str, client: Client, ticket: Option<&Ticket<AddressKey>>) -> Result<Claims, Problem> {
         self.verifier.verify(token, client).map_err(|error| {
             if let (TokenError::Invalid(_), Some(ticket)) = (error, ticket) {
@@ -111,7 +111,7 @@ impl Access {
         })
     }
 
-    /// Admits the caller of a request, or says why not.
+    /// Admits the caller of a request, or says why the caller is not admitted.
     async fn admit(&self, request: &Parts, names: &dyn Names) -> Result<Caller, Problem> {
         let reads = self.reads.clone();
         if let Some(Inside { roles }) = request.extensions.get() {
@@ -127,11 +127,11 @@ impl Access {
             let (share, tickets) = (self.budget.of_backends(), Tickets::default());
             return Ok(Caller { who: Who::Backend(roles), share, tickets, coding, reads });
         }
-        // The read is counted before the token is checked, so that guessing tokens counts too.
+        // The read is counted before the token is checked, so that guesses of tokens count too.
         let client = Client::of(&request.extensions);
         let address = self.ticket(client)?;
         let claims = self.claims(bearer, client, address.as_ref())?;
-        // Nothing was ever revoked of a user without a number.
+        // No token of a user without a number was ever revoked.
         if let Some(number) = user_no(names, &claims.user).await? {
             let before = self.revocations.before(number).await?;
             claims.outlive(before).map_err(refused)?;
@@ -153,7 +153,7 @@ pub(crate) struct Caller {
     reads: Arc<Reads>,
 }
 
-/// Whose credentials they are.
+/// The owner of the credentials.
 enum Who {
     /// The user whose token it is.
     Reader(UserId),
@@ -162,7 +162,7 @@ enum Who {
 }
 
 impl Caller {
-    /// 403 unless the caller may read what belongs to `user`, or say what `user` has seen of it.
+    /// 403 unless the caller may read what belongs to `user`, or write what `user` has seen of it.
     pub(crate) fn may_read(&self, user: &UserId) -> Result<(), Problem> {
         match &self.who {
             Who::Reader(me) if me != user => Err(Problem::new(
@@ -181,7 +181,7 @@ impl Caller {
         }
     }
 
-    /// The caller, if it is a backend whose API key allows what takes `role`.
+    /// The caller, if it is a backend whose API key has `role`, or `admin`.
     fn with(self, role: Role) -> Result<Self, Problem> {
         let Who::Backend(roles) = self.who else {
             return Err(Problem::new(Kind::Forbidden, "a reader's token may not do this; it takes an API key"));
@@ -194,14 +194,14 @@ impl Caller {
         Ok(self)
     }
 
-    /// Waits for room for `bytes`, the most that an answer takes in memory that goes on. Holds nothing if it fails or
-    /// is dropped.
+    /// Waits for room for `bytes`, the most memory that an endless answer takes. Holds nothing if it fails or is
+    /// dropped.
     pub(crate) async fn hold(&self, bytes: usize) -> Result<Reservation, Problem> {
         Ok(self.share.reserve(bytes).await?)
     }
 
-    /// Waits for room for `bytes`, the most that the read and its answer take in memory, and until the stores may be
-    /// read. Holds nothing if it fails or is dropped.
+    /// Waits for room for `bytes`, the most memory that the read and its answer take, and until the stores may be read.
+    /// Holds nothing if it fails or is dropped.
     pub(crate) async fn permit(self, bytes: usize) -> Result<Permit, Problem> {
         let held = self.share.reserve(bytes).await?;
         Ok(Permit::new(held, self.tickets, self.coding, self.reads.permit().await))
@@ -217,7 +217,7 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
-/// A caller who may say what a reader has seen: that reader, or a backend whose API key has the role `publish`, or
+/// A caller who may write what a reader has seen: that reader, or a backend whose API key has the role `publish`, or
 /// `admin`.
 pub(crate) struct ReaderOrPublisher(pub(crate) Caller);
 
@@ -268,7 +268,7 @@ impl FromRequestParts<Api> for AdminKey {
 pub(crate) struct Entering(Option<String>);
 
 impl Entering {
-    /// Uses up the ticket; 401 if another request was faster. An API key has none.
+    /// Uses up the ticket; 401 if another request has used it first. A caller with an API key has no ticket.
     pub(super) fn use_up(self, access: &Access) -> Result<(), Problem> {
         match self.0 {
             Some(ticket) if !access.console.take(&ticket) => Err(used()),
@@ -300,7 +300,7 @@ async fn backend(parts: &Parts, api: &Api, role: Role) -> Result<Caller, Problem
     api.access.admit(parts, &*api.archive).await?.with(role)
 }
 
-/// 404 on a port that is for readers alone.
+/// 404 on a port that serves readers only.
 fn not_for_readers(parts: &Parts) -> Result<(), Problem> {
     let detail = "what takes an API key is not on this port; it is where the server's admin_listen says";
     match Surface::of(parts) {
@@ -329,7 +329,7 @@ fn refused(error: TokenError) -> Problem {
     Problem::new(Kind::BadCredentials, detail)
 }
 
-/// Notes at the connection which credentials it has shown.
+/// Notes on the connection which credentials it has shown.
 fn shown(request: &Parts, standing: Standing) {
     if let Some(guest) = Guest::of(&request.extensions) {
         guest.shows(standing);

@@ -1,7 +1,7 @@
 //! Lists of users that a user keeps, to narrow items to some of the followers. A change is durable when it is answered,
-//! and counts for items that are published from then on. It changes no item that was accepted before.
+//! and counts for items that are published after that. It changes no item that was accepted before.
 //!
-//! A list is its members: the first one makes it, and it is gone with the last one.
+//! A list exists only by its members: the first member makes the list, and it is gone with the last member.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(super) async fn all(
     Ok(permit.answer(&Lists { lists }))
 }
 
-/// Answers `GET /v1/users/{user}/lists/{list}` with a page of members. A list that is not there has none.
+/// Answers `GET /v1/users/{user}/lists/{list}` with a page of members. A list that does not exist has no members.
 pub(super) async fn members(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
@@ -68,7 +68,7 @@ pub(super) async fn members(
     list(&*archive, caller, &user, query, |owner, cursor, limit| archive.members(owner, &name, cursor, limit)).await
 }
 
-/// Answers `PUT /v1/users/{user}/lists/{list}/{member}`. To put on a list who is on it changes nothing and succeeds.
+/// Answers `PUT /v1/users/{user}/lists/{list}/{member}`. It succeeds without a change if the member is on the list.
 pub(super) async fn put_on(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -81,7 +81,7 @@ pub(super) async fn put_on(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Answers `DELETE /v1/users/{user}/lists/{list}/{member}`. To take off a list who is not on it succeeds.
+/// Answers `DELETE /v1/users/{user}/lists/{list}/{member}`. It succeeds without a change if the member is not there.
 pub(super) async fn take_off(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -98,8 +98,8 @@ struct Done {
     status: u16,
 }
 
-/// Answers `POST /v1/lists/batch` with `{"ops":[{"op":"add"|"remove", user, list, member}, …]}`: all that are
-/// well-formed in one commit.
+/// Answers `POST /v1/lists/batch` with `{"ops":[{"op":"add"|"remove", user, list, member}, …]}`: carries out all
+/// operations that are well-formed in one commit.
 pub(super) async fn many(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -127,7 +127,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Checks that it can be done; the error says what is wrong.
+    /// Checks that the change can be made; the error says what is wrong.
     fn check(&self) -> Result<(), &'static str> {
         match self.on && self.user == self.member {
             true => Err("must be another user: everyone sees what is their own"),

@@ -1,4 +1,4 @@
-//! Which web pages may read what a reader's token opens: a browser asks this before a script sees an answer of
+//! Which web pages may read what a reader's token opens: a browser asks for this before a script sees an answer of
 //! another origin.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //!   GET, POST, PUT, PATCH, DELETE with Origin ──▶ the answer, and that this origin may see it
 //! ```
 //!
-//! The pages are those of `allowed_origins`, as for WebSockets; or all, if it is empty. There are no cookies here, so a
-//! page can use only a token that its own backend gave to it. No page may use what needs the API key.
+//! The pages are those of `allowed_origins`, as for WebSockets; or all pages, if that list is empty. There are no
+//! cookies here, so a page can use only a token that its own backend gave to it. No page may use the API key's routes.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ const FOR_READERS: &[&str] = &[
 const FOR_SESSIONS: &[(&str, &str)] =
     &[("/connection/http_stream", "POST"), ("/connection/sse", "GET"), ("/emulation", "POST")];
 
-/// What pages may send to a path: the methods, and the headers that need a permission.
+/// What pages may send to a path: the methods, and the headers for which a browser needs a permission.
 fn shared(path: &str) -> Option<(&'static str, &'static str)> {
     if path == SEEN {
         return Some(("GET, PUT", "Authorization, Content-Type"));
@@ -119,7 +119,7 @@ fn permission((method, headers): (&'static str, &'static str)) -> Response {
     (StatusCode::NO_CONTENT, permission).into_response()
 }
 
-/// The origin that the request names, if it names exactly one and that may see the answer.
+/// The origin that the request names, if it names exactly one origin and that origin may see the answer.
 fn allowed(headers: &HeaderMap, origins: &[String]) -> Option<HeaderValue> {
     let origin = only(headers, header::ORIGIN)?;
     (origins.is_empty() || origins.iter().any(|allowed| origin == allowed.as_str())).then(|| origin.clone())

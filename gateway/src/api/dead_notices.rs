@@ -1,4 +1,4 @@
-//! Push notices that the webhook did not take: what they are, and what is to become of them.
+//! Push notices that the webhook did not take: how to list them, try them again, and forget them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const DEFAULT: usize = 100;
 /// The most notices on a page, and how many change at a time.
 const MOST: usize = 1000;
 
-/// A page of notices that nobody took.
+/// A page of notices that the webhook did not take.
 #[derive(Serialize)]
 pub(super) struct Dead {
     notices: Vec<DeadJson>,

@@ -63,13 +63,13 @@ impl<'a> Fields<'a> {
         Ok(Self { at: String::new(), members })
     }
 
-    /// The field with this name, if it is there.
+    /// The field with this name; `None` if the object does not have it.
     pub(crate) fn get(&self, name: &'static str) -> Option<Field<'a>> {
         let (_, raw) = self.members.iter().find(|(member, _)| member == name)?;
         Some(Field { pointer: format!("{}/{name}", self.at), name, raw })
     }
 
-    /// The field with this name, which must be there.
+    /// The field with this name; fails if the object does not have it.
     pub(crate) fn required(&self, name: &'static str) -> Result<Field<'a>, Problem> {
         let missing = || Problem::at_pointer(format!("{}/{name}", self.at), format!("field {name:?} is missing"));
         self.get(name).ok_or_else(missing)
@@ -123,7 +123,7 @@ impl<'a> Field<'a> {
         serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a number from 0"))
     }
 
-    /// The feed of this name, which stands in the value.
+    /// The feed with this name, which must be in the value of this field.
     pub(crate) fn feed(&self, name: &str, named: &NamedFeeds) -> Result<FeedId, Problem> {
         let known = named.names();
         let no_such = || self.refuse(format_args!("there is no feed named {:?}; there is {known}", short(name)));
@@ -145,7 +145,7 @@ impl<'a> Field<'a> {
         serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a list"))
     }
 
-    /// Where the field stands in the request.
+    /// The JSON pointer to the field in the request.
     pub(crate) fn pointer(&self) -> &str {
         &self.pointer
     }

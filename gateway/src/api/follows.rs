@@ -23,14 +23,14 @@ const LIST_MAX: usize = 1000;
 /// The most bytes that a line takes in memory, as it was read and as JSON together.
 const LINE_MAX: usize = 512;
 
-/// That a follow is a request so far.
+/// Says that a follow is only a request so far.
 #[derive(Serialize)]
 struct Pending {
     pending: bool,
 }
 
-/// Answers `PUT /v1/users/{user}/following/{author}` and sets the edge: 204, or 202 if the author is private, and the
-/// follow is a request so far.
+/// Answers `PUT /v1/users/{user}/following/{author}` and sets the edge: 204, or 202 if the author is private and the
+/// follow is only a request so far.
 pub(super) async fn follow(
     _: PublishKey,
     State(writer): State<Writer>,
@@ -116,7 +116,7 @@ pub(super) async fn followers(
     list(&*archive, caller, &user, query, |user, cursor, limit| archive.followers(user, cursor, limit)).await
 }
 
-/// Answers `GET /v1/users/{user}/requests` with those who have asked to follow the user and have no answer yet.
+/// Answers `GET /v1/users/{user}/requests` with the users who have asked to follow the user and have no answer yet.
 pub(super) async fn requests(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
@@ -149,7 +149,7 @@ fn cursor_of(text: &str) -> Option<ListCursor> {
     Some(ListCursor { listed: decimal(listed)?, tie: u32::try_from(decimal(tie)?).ok()? })
 }
 
-/// Answers with a page of one of a user's lists. `ask` gets the user, a cursor and a limit.
+/// Answers with a page of a list of the user. `ask` gets the user, a cursor and a limit.
 pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     names: &dyn Names,
     caller: Caller,

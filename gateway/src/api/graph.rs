@@ -32,7 +32,7 @@ enum Now {
     Follow {
         author: UserId,
         following: bool,
-        /// The author is private, and the follow is a request so far.
+        /// Whether the author is private, so that the follow is only a request so far.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pending: bool,
     },

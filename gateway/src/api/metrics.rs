@@ -5,7 +5,7 @@
 //!   scrape  ──▶ what is registered, and what the stores say within a second
 //! ```
 //!
-//! Invariant: a store that does not answer takes no number away but its own: `feedgate_store_up` is 0 then.
+//! Invariant: a store that does not answer removes only its own numbers: `feedgate_store_up` is 0 then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ const STORES_WITHIN: Duration = Duration::from_secs(1);
 /// The class of a status: `2xx` and so on.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// A route as it stands in the list of routes, or no route: `other`.
+/// A route of the list of routes, or no route: `other`.
 #[derive(Debug, Clone, Copy)]
 struct Route(usize);
 
@@ -109,7 +109,7 @@ impl Labels for Kind {
 enum WriteOutcome {
     /// The write is committed, or repeats an earlier one.
     Accepted,
-    /// A rule speaks against it.
+    /// A rule refuses the write.
     Refused,
     /// The Archive has not answered.
     Failed,
@@ -141,7 +141,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts `writes` writes that one call of `accept` is to commit, and gives what it gives.
+    /// Counts `writes` writes that one call of `accept` is to commit, and gives the result of `accept`.
     pub(super) async fn writing<T, E>(
         &self,
         writes: usize,
@@ -227,7 +227,7 @@ async fn stores(archive: &dyn Archive, feeds: &Feeds, jobs: &dyn Jobs) -> Regist
         show("jobs_pending", "Jobs in the queue that are not acknowledged", pending);
     }
     if let Some(lines) = oldest {
-        // What was reopened counts from the year 1970, and is old enough to be looked at, but no older than a day.
+        // The time of a reopened write is the year 1970. So its age is shown, but as a day at most.
         let age = lines.first().map_or(0, |line| (clock::now() - line.since).clamp(0, 86_400_000));
         let help = "The age of the oldest write whose fan-out is not finished, a day at most";
         let age = Reading::new(move || age as f64 / 1000.0);

@@ -1,4 +1,4 @@
-//! Pins: what a user shows before all other items on the profile. A change is durable when it is answered.
+//! Pins: items that a user shows before all other items on the profile. A change is durable when it is answered.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::problem::{Kind, Problem};
 use super::query::{ItemRef, NoQuery, Segments};
 use super::seeing::{missing, resolve};
 
-/// Answers `PUT /v1/users/{user}/pins/{id}`. To pin what is pinned changes nothing, not even the order, and succeeds.
+/// Answers `PUT /v1/users/{user}/pins/{id}`. If the item is pinned already, nothing changes, not even the order.
 pub(super) async fn pin(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -27,7 +27,7 @@ pub(super) async fn pin(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Answers `DELETE /v1/users/{user}/pins/{id}`. To unpin what is not pinned succeeds.
+/// Answers `DELETE /v1/users/{user}/pins/{id}`. It succeeds without a change if the item is not pinned.
 pub(super) async fn unpin(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,

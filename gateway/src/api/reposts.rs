@@ -1,5 +1,5 @@
-//! The list of those who have reposted an item, as the viewer may see their reposts. The number of all of them stands
-//! in the counts of the item.
+//! The list of the reposts of an item, as far as the viewer may see them. The number of all reposts is in the counts of
+//! the item.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,8 +67,8 @@ pub(super) async fn list(
     Ok(permit.answer(&List { reposts, next: next.map(text), people }))
 }
 
-/// The next lines, each with the number of its author, and below which id the list goes on: `None` if all was looked
-/// at.
+/// The next lines, each with the number of its author; and the id below which the list goes on, `None` if all reposts
+/// were looked at.
 async fn page(
     archive: &dyn Archive,
     original: ItemId,
@@ -105,7 +105,7 @@ pub(super) fn text(before: ItemId) -> String {
     seal(PURPOSE, before.0.to_be_bytes().to_vec())
 }
 
-/// Reads a cursor; `None` if the text is none.
+/// Reads a cursor; `None` if the text is no cursor.
 pub(super) fn parse(text: &str) -> Option<ItemId> {
     Some(ItemId(u64::from_be_bytes(open(PURPOSE, text)?.try_into().ok()?)))
 }

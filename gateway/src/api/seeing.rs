@@ -1,5 +1,5 @@
-//! Which items a request means, and as whom a caller sees them: one rule for items by their ids, for what stands around
-//! them, for searches and for profiles.
+//! Which items a request means, and as whom a caller sees them. One rule holds for items by their ids, for what
+//! stands around them, for searches and for profiles.
 //!
 //! ```text
 //!   an API key                  everything that lives
@@ -22,8 +22,8 @@ use super::names::user_no;
 use super::problem::{Kind, Problem};
 use super::query::{ItemRef, Params};
 
-/// The user as whom the items are seen: the reader of the token, or whom a backend names with `?viewer=`; `None` if it
-/// names nobody.
+/// The user as whom the items are seen: the reader of the token, or the user whom a backend names with `?viewer=`;
+/// `None` if a backend names no user.
 pub(super) fn viewer(caller: &Caller, params: &Params) -> Result<Option<UserId>, Problem> {
     let named = params.parse::<UserId>("viewer")?;
     if let Some(named) = &named {
@@ -41,7 +41,7 @@ pub(super) async fn resolve(archive: &dyn Archive, which: &ItemRef) -> Result<It
 }
 
 /// The id of each of these items, in the order asked, whether it exists or not; `None` for a foreign id that no item
-/// has. It looks up each foreign id once.
+/// has. Each foreign id is looked up once.
 pub(super) async fn resolve_all<'a>(
     archive: &dyn Archive,
     all: impl Iterator<Item = &'a ItemRef>,
@@ -63,12 +63,12 @@ pub(super) async fn resolve_all<'a>(
     Ok(found)
 }
 
-/// The problem for an item that never was, is deleted, or is not for this reader; the words do not tell which.
+/// The problem for an item that never existed, was deleted, or is not for this reader; the text does not tell which.
 pub(super) fn missing(which: &ItemRef) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no item {which}"))
 }
 
-/// Whether the reader sees the item, or the backend, if there is no `reader`: then, whether it lives.
+/// Whether the reader sees the item. Without a `reader`, the caller is a backend: then, whether the item lives.
 pub(super) async fn sees(reader: Option<&UserId>, archive: &dyn Archive, item: ItemId) -> Result<bool, Problem> {
     let found = archive.items(&[item]).await?;
     let found = match reader {
@@ -82,12 +82,13 @@ pub(super) async fn sees(reader: Option<&UserId>, archive: &dyn Archive, item: I
 pub(super) struct Seen {
     pub(super) archive: Arc<dyn Archive>,
     pub(super) viewer: Viewer,
-    /// Whether it is a reader with a token, who sees no more than by any other read.
+    /// Whether the viewer is a reader with a token, who sees no more than by any other read.
     pub(super) reader: bool,
 }
 
 impl Seen {
-    /// Sees items as `viewer`, or as a backend if there is none. `reader`: whether the viewer is the reader of a token.
+    /// Sees items as `viewer`, or as a backend if there is no `viewer`. `reader`: whether the viewer is the reader of a
+    /// token.
     pub(super) async fn by(archive: &Arc<dyn Archive>, viewer: Option<UserId>, reader: bool) -> Result<Self, Problem> {
         let viewer = match viewer {
             Some(viewer) => Viewer::User(user_no(&**archive, &viewer).await?),
@@ -103,9 +104,9 @@ impl Seen {
         if found.iter().any(Option::is_some) { Ok(item) } else { Err(missing(which)) }
     }
 
-    /// Whether any item in the outbox of this author may be seen: not if the reader does not follow, a shield is up, or
-    /// the author is private and the viewer does not follow. A viewer who sees none of them does not learn that there
-    /// are any.
+    /// Whether any item in the outbox of this author may be seen: no item may be, if the reader does not follow, if a
+    /// shield is up, or if the author is private and the viewer does not follow. A viewer who sees none of the items
+    /// does not learn that there are any.
     pub(super) async fn opens(&self, author: UserNo) -> error::Result<bool> {
         match self.viewer {
             Viewer::Backend => Ok(true),

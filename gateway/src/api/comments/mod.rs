@@ -1,6 +1,6 @@
-//! Comments on an item: written, read page by page, edited, deleted. A write is durable when it is answered, and to
-//! repeat one with its id or its key changes nothing. A reader comments in its own name, on items that it sees; a
-//! backend in the name of any user.
+//! Comments on an item: written, read page by page, edited, deleted. A write is durable when it is answered, and its
+//! repetition with the same id or key changes nothing. A reader comments in its own name, on items that it sees; a
+//! backend comments in the name of any user.
 
 pub(super) mod cursor;
 pub(super) mod many;
@@ -51,15 +51,15 @@ struct Accepted {
     created_at: Millis,
 }
 
-/// A page of comments in the order asked for.
+/// A page of comments in the order that was asked for.
 #[derive(Serialize)]
 struct List<'a> {
     comments: Vec<CommentJson<'a>>,
     /// The `cursor` of the next page in this order; `None` at its end.
     next: Option<String>,
-    /// The cursor at the newest comment of this page: with `order=oldest` it brings what is newer.
+    /// The cursor at the newest comment of this page: with `order=oldest` it leads to newer comments.
     newest: Option<String>,
-    /// The cursor at the oldest comment of this page: with `order=newest` it brings what is older.
+    /// The cursor at the oldest comment of this page: with `order=newest` it leads to older comments.
     oldest: Option<String>,
     #[serde(skip_serializing_if = "Cards::is_empty")]
     people: Cards,
@@ -76,7 +76,7 @@ pub(super) async fn make(
     payload: Payload<REQUEST_MAX>,
 ) -> Result<Response, Problem> {
     let key = header_key(&headers)?;
-    // In whose name a caller may not comment is told at once. What else is wrong is told only to who sees the item.
+    // A caller who may not comment in this name is told so at once. Other problems are told only to who sees the item.
     let asked = match asked_for(&caller, &payload) {
         Err(problem) if problem.kind == Kind::Forbidden => return Err(problem),
         asked => asked,
@@ -103,7 +103,7 @@ pub(super) async fn make(
     Ok((status, location, Json(Accepted { id, item, created_at: made.place.at })).into_response())
 }
 
-/// What the request for a new comment holds.
+/// The fields of the request for a new comment.
 struct Asked {
     author: UserId,
     id: Option<ItemId>,
@@ -128,7 +128,7 @@ fn asked_for(caller: &Caller, payload: &Payload<REQUEST_MAX>) -> Result<Asked, P
     Ok(Asked { author, id, body, reply_to, mentions })
 }
 
-/// The users whom a comment mentions. Each of them is told, so a backend names them, and no device.
+/// The users whom a comment mentions. Each of these users is notified, so only a backend may name them, and no device.
 fn mentions(reader: Option<&UserId>, fields: &Fields<'_>) -> Result<Option<Vec<UserId>>, Problem> {
     match (fields.get("mentions"), reader) {
         (Some(field), Some(_)) => {
@@ -138,7 +138,7 @@ fn mentions(reader: Option<&UserId>, fields: &Fields<'_>) -> Result<Option<Vec<U
     }
 }
 
-/// Gives a number to each of these users who was never named, so that it can be told.
+/// Gives a number to each of these users who was never named, so that the user can be notified.
 async fn name_all(archive: &dyn Archive, users: &[UserId]) -> Result<(), Problem> {
     if !users.is_empty() {
         archive.intern(users).await?;
@@ -146,7 +146,7 @@ async fn name_all(archive: &dyn Archive, users: &[UserId]) -> Result<(), Problem
     Ok(())
 }
 
-/// In whose name a comment is written: a reader's in the reader's own.
+/// The user in whose name a comment is written; a reader comments in its own name.
 fn author(caller: &Caller, fields: &Fields<'_>) -> Result<UserId, Problem> {
     match (fields.get("author"), caller.reader()) {
         (None, Some(reader)) => Ok(reader.clone()),
@@ -169,14 +169,14 @@ pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
     }
 }
 
-/// Whether a comment stands that this user does not see.
+/// Whether the comment exists, but this user does not see it.
 async fn is_hidden(feeds: &Feeds, item: ItemId, id: ItemId, user: UserNo) -> Result<bool, Problem> {
     let (archive, onlooker) = (feeds.archive(), feeds.onlooker(Viewer::User(Some(user))));
     let shown = archive.comment_of(item, id, onlooker).await?.is_some();
     Ok(!shown && archive.comment_of(item, id, Onlooker::BACKEND).await?.is_some())
 }
 
-/// Makes one change, and notifies those who watch the item.
+/// Makes one change, and notifies the watchers of the item.
 async fn write(
     archive: &Arc<dyn Archive>,
     writer: &Writer,
@@ -185,7 +185,7 @@ async fn write(
     Ok(write_all(archive, writer, vec![write]).await?.pop().expect("the Archive answers each change"))
 }
 
-/// Makes these changes in order, in one commit, and lets those who watch the items hear of them.
+/// Makes these changes in order, in one commit, and notifies the watchers of the items.
 async fn write_all(
     archive: &Arc<dyn Archive>,
     writer: &Writer,
@@ -209,7 +209,7 @@ async fn write_all(
     Ok(done)
 }
 
-/// The problem of a refused change; of an item that does not exist, in the caller's words for it.
+/// The problem of a refused change. If there is no such item, it names the item as the caller did.
 fn told(refused: Uncommented, which: &ItemRef) -> Problem {
     match refused {
         Uncommented::NoSuchItem(_) => missing(which),
@@ -231,7 +231,7 @@ impl From<Uncommented> for Problem {
     }
 }
 
-/// Answers `GET /v1/items/{id}/comments` with a page of them.
+/// Answers `GET /v1/items/{id}/comments` with a page of comments.
 pub(super) async fn list(
     caller: Caller,
     State(feeds): State<Arc<Feeds>>,
@@ -260,7 +260,8 @@ pub(super) async fn list(
     let authors: BTreeMap<UserNo, &UserId> = authors.map(|comment| (comment.author_no, &comment.author)).collect();
     let people = cards_of(&**archive, authors).await?;
     let places = || comments.iter().map(|comment| comment.place);
-    // A page without a comment leaves the place where it began, so that a client that waits for newer ones can go on.
+    // A page without comments gives its own start as the cursors, so that a client that waits for newer comments can go
+    // on.
     let (newest, oldest) = (places().max().or(from), places().min().or(from));
     Ok(permit.answer(&List {
         comments: comments.iter().map(CommentJson::from).collect(),
@@ -328,8 +329,8 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The item, and who asks; `None` for a backend. A user may change its own comment also where the user does not see the
-/// item any more. A user who was never named has written nothing.
+/// The item, and the user who asks; `None` for a backend. A user may change its own comment even if the user does not
+/// see the item any more. A user who was never named has written nothing.
 async fn who_asks(
     archive: &dyn Archive,
     which: &ItemRef,
@@ -343,7 +344,7 @@ async fn who_asks(
     }
 }
 
-/// Changes a comment. That one of another user exists is told only to who sees it.
+/// Changes a comment. If the comment belongs to another user, only a caller who sees it is told that it exists.
 async fn carry_out(
     feeds: &Feeds,
     writer: &Writer,

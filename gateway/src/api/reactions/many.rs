@@ -1,4 +1,4 @@
-//! Many reactions in one request, as a backend gives them that collects the likes of its users.
+//! Many reactions in one request, for a backend that collects the reactions of its users.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -35,12 +35,12 @@ pub(in crate::api) struct Wanted {
     on: bool,
 }
 
-/// Which reaction it is.
+/// The key that identifies a reaction.
 type Key = (ItemId, ReactionKind, UserNo);
 
-/// Answers `POST /v1/reactions/batch` with `{"ops":[{"op":"add"|"remove", item, kind, user}, …]}`: all that are added
-/// in one commit, and then all that are removed in another. Of a reaction that is named twice the last operation
-/// counts. If the future is dropped, either commit may still be made.
+/// Answers `POST /v1/reactions/batch` with `{"ops":[{"op":"add"|"remove", item, kind, user}, …]}`: all additions in one
+/// commit, and then all removals in another. If a reaction is named twice, the last operation counts. If the future is
+/// dropped, either commit may still be made.
 pub(in crate::api) async fn change(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -67,8 +67,8 @@ pub(in crate::api) async fn change(
     Ok(batch::answer(results))
 }
 
-/// Gives all reactions that are to be there, then takes back all that are not, and notifies those who watch the items.
-/// Answers whether each has changed, or why it was refused.
+/// Gives all reactions that are wanted, then takes back the others, and notifies the watchers of the items. Answers for
+/// each reaction whether it has changed, or why it was refused.
 async fn carry_out(
     archive: &Arc<dyn Archive>,
     writer: &Writer,
@@ -100,7 +100,7 @@ pub(in crate::api) fn operation(op: &RawValue, at: String) -> Result<Wanted, Pro
     Ok(Wanted { item, kind, user: fields.required("user")?.name()?, on })
 }
 
-/// Which reaction each operation names; `None` if there is no such item.
+/// The reaction that each operation names; `None` if there is no such item.
 async fn keys<'a>(
     archive: &dyn Archive,
     wanted: impl Iterator<Item = &'a Wanted> + Clone,

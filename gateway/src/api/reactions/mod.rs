@@ -1,5 +1,6 @@
-//! Reactions to an item: given, taken back, listed. A change is durable when it is answered, and to repeat it changes
-//! nothing and succeeds. A reader reacts in its own name, to items that it sees; a backend in the name of any user.
+//! Reactions to an item: given, taken back, listed. A change is durable when it is answered, and its repetition
+//! succeeds and changes nothing. A reader reacts in its own name, to items that it sees; a backend reacts in the name
+//! of any user.
 
 pub(super) mod cursor;
 pub(super) mod many;
@@ -52,8 +53,8 @@ pub(super) async fn give(
     change(caller, (&feeds, &writer), &which, kind, &user, true).await
 }
 
-/// Answers `DELETE /v1/items/{id}/reactions/{kind}/{user}`. A reader may take back what it gave to an item that it does
-/// not see any more.
+/// Answers `DELETE /v1/items/{id}/reactions/{kind}/{user}`. A reader may take back its own reaction even if it does not
+/// see the item any more.
 pub(super) async fn take_back(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(feeds): State<Arc<Feeds>>,
@@ -132,8 +133,8 @@ struct List {
     people: Cards,
 }
 
-/// Answers `GET /v1/items/{id}/reactions` with a page of those who have reacted to the item, as the reader of the token
-/// or the user that `viewer` names sees them.
+/// Answers `GET /v1/items/{id}/reactions` with a page of the users who have reacted to the item, as far as the viewer
+/// sees them. The viewer is the reader of the token, or the user that `viewer` names.
 pub(super) async fn list(
     caller: Caller,
     State(feeds): State<Arc<Feeds>>,

@@ -1,8 +1,8 @@
 //! Search: items by the words of their text, and users by their names. The newest come first.
 //!
-//! The index gives candidates. Each is read as it is now, and shown only if it [matches](ItemQuery::takes) and the
-//! viewer may see it: what was edited, deleted or blocked is in effect at once. As whom a caller sees items, [`Seen`]
-//! says.
+//! The index gives candidates. Each candidate is read as it is now, and shown only if it [matches](ItemQuery::takes)
+//! and the viewer may see it: so an edit, a delete or a block takes effect at once. [`Seen`] says as whom a caller sees
+//! items.
 
 pub(super) mod cursor;
 
@@ -29,7 +29,7 @@ use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, most_with_people};
 use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX};
 
-/// How often one page of users asks the index. Each time that reads a bounded number of rows.
+/// How often one page of users asks the index. Each time reads a bounded number of rows.
 const LOOKS_MAX: usize = 16;
 
 /// A page of items that were found, newest first.
@@ -52,7 +52,7 @@ struct User {
     card: Card,
 }
 
-/// A page of users who were found. The user who was named last comes first.
+/// A page of users who were found. The user whose name was set last comes first.
 #[derive(Default, Serialize)]
 struct Users {
     users: Vec<User>,
@@ -133,7 +133,7 @@ pub(super) async fn users(
     Ok(permit.answer(&page))
 }
 
-/// The users at these places, each as it is now; `None` for one of whom nothing is said any more.
+/// The users at these places, each as the user is now; `None` for a user of whom nothing is said any more.
 async fn named(archive: &dyn Archive, places: &[SearchPlace]) -> Result<Vec<(SearchPlace, Option<User>)>, Problem> {
     if places.is_empty() {
         return Ok(vec![]);
@@ -152,7 +152,7 @@ fn on(feeds: &Feeds) -> Result<&TextFields, Problem> {
     feeds.search().ok_or_else(|| Problem::new(Kind::NotFound, off))
 }
 
-/// What `?q=` looks for.
+/// The words that `?q=` looks for.
 fn wanted(params: &Params) -> Result<Vec<Phrase>, Problem> {
     let wrong = |why: String| Problem::parameter("q", why);
     let text = params.get("q").ok_or_else(|| wrong("give ?q= with the words to look for".to_owned()))?;
@@ -180,7 +180,7 @@ fn kind(params: &Params) -> Result<Option<CompactString>, Problem> {
     Ok(Some(kind.into()))
 }
 
-/// From when to when an item must have been published.
+/// The earliest and the latest time at which an item may have been published.
 fn published(params: &Params) -> Result<(Millis, Millis), Problem> {
     let time = |name: &'static str, else_: Millis| match params.get(name) {
         None => Ok(else_),

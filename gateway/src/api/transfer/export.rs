@@ -52,7 +52,7 @@ const PIECE: usize = 500;
 /// How many comments are read at a time.
 const COMMENTS: usize = 100;
 
-/// How many records one read looks back for the one after which an edge begins.
+/// How many records one read looks back for the record after which an edge begins.
 const LOOK_BACK: OutboxSeq = 64;
 
 /// How far an export is: what comes next.
@@ -104,7 +104,7 @@ impl std::fmt::Display for Cursor {
             Self::Comments(Some(id)) => write!(f, "7:{id}"),
             Self::Behind(id, place) => write!(f, "7:{id}:{}", comments::cursor::text(*place)),
             Self::Lists(None) => f.write_str("8"),
-            // The name of a list may hold a colon, so it stands last.
+            // The name of a list may contain a colon, so it is the last part.
             Self::Lists(Some((owner, list, member))) => write!(f, "8:{}:{}:{list}", owner.0, member.0),
             Self::Members(None) => f.write_str("9"),
             Self::Members(Some((line, seq))) => write!(f, "9:{line}:{seq}"),
@@ -160,7 +160,7 @@ pub(in super::super) async fn export(
             Problem::parameter("cursor", format!("must be a cursor that an export has given, not {text:?}"))
         })?,
     };
-    // The body is made after the request's own future has ended, so it takes the span of the request along.
+    // The body is made after the future of the request has ended, so it keeps the span of the request.
     let state = (archive, named, Span::current(), Some(cursor));
     let pieces = stream::unfold(state, |(archive, named, span, cursor)| async move {
         let cursor = cursor?;
@@ -282,8 +282,8 @@ fn put_record(
     match (record.op, items.get(&id)) {
         (Op::Add, Some(item)) => lines.put(&Out::Item { item, to: None, audience }),
         (Op::Add, None) => {
-            // The kind of the item is gone too. Any kind of the same feed will do, so that a follow counts the item
-            // there.
+            // The kind of the item is gone too. Any kind of the same feed will do, so that a follow counts the item in
+            // that feed.
             let (kind, rank) = (named.a_kind(record.feed), record.key.rank);
             lines.put(&Out::Gone { id, author, kind, published_at: rank.max(0), rank, deleted: true, audience });
         }

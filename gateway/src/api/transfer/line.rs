@@ -58,7 +58,7 @@ pub(in crate::api) enum Line {
         user: UserId,
         since: Millis,
     },
-    /// That a user is on a list of another one.
+    /// A user is on a list of another user.
     Listed {
         user: UserId,
         list: ListName,
@@ -74,7 +74,7 @@ pub(in crate::api) enum Line {
         feed: String,
         ranking: Vec<DisplayKey>,
     },
-    /// What a user has pinned, the last first.
+    /// The items that a user has pinned, the last pinned first.
     Pins {
         user: UserId,
         items: Vec<ItemId>,
@@ -88,7 +88,7 @@ const KINDS: &[&str] = &[
     "comment", "member", "ranking", "pins", "cursor",
 ];
 
-/// The fields of an item. `direct` says no more than `to` does, but an exported item has both.
+/// The fields of an item. `direct` says no more than `to`, but an exported item has both.
 const ITEM: &[&str] = &[
     "type",
     "id",
@@ -112,7 +112,7 @@ const ITEM: &[&str] = &[
 const COMMENT: &[&str] =
     &["type", "id", "item", "author", "body", "mentions", "created_at", "reply_to", "version", "deleted"];
 
-/// The greatest place in a line that an import takes. It leaves room for the deeds that join later.
+/// The greatest place in a line that an import accepts. There is room above it for deeds that join the line later.
 const PLACE_MAX: u64 = 1 << 48;
 
 /// The fields of a member of a line of notifications.
@@ -259,7 +259,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
 fn comment(fields: &Fields<'_>) -> Result<Line, Problem> {
     let deleted = fields.get("deleted").map(|field| one_of(&field, &["true", "false"])).transpose()?.unwrap_or(false);
     let body = if deleted { nothing() } else { comments::body(fields)? };
-    // New comments stand behind all others, so one of the future would take them along.
+    // New comments come behind all others, so a comment from the future would make new comments later too.
     let at = publish::published_at(&fields.required("created_at")?, clock::now())?;
     let past = PastComment { at, version: version(fields)?, deleted };
     let new = NewComment {
@@ -300,7 +300,7 @@ fn member(fields: &Fields<'_>) -> Result<PastMember, Problem> {
     Ok(member)
 }
 
-/// The version of an item or a comment; 1 if none is named.
+/// The version of an item or a comment; 1 if the line gives none.
 fn version(fields: &Fields<'_>) -> Result<u32, Problem> {
     let Some(field) = fields.get("version") else { return Ok(1) };
     match u32::try_from(field.integer()?) {
@@ -314,8 +314,8 @@ fn nothing() -> Body {
     Body::parse("null".to_owned()).expect("null is JSON")
 }
 
-/// Reads a time, which may be in the future, unlike that of a new item. It must fit into a rank, since it may become
-/// one.
+/// Reads a time. Unlike the time of a new item, it may be in the future. It must fit into a rank, since it may become a
+/// rank.
 fn time(field: &Field<'_>) -> Result<Millis, Problem> {
     let at = field.integer()?;
     if (0..=RANK_MAX).contains(&at) {
@@ -460,7 +460,7 @@ pub(super) enum Out<'a> {
     Cursor {
         cursor: String,
     },
-    /// A device that push services reach. An import has no such lines, nor those that follow.
+    /// A device that push services reach. An import knows neither this type of line nor the types below.
     Device {
         user: &'a UserId,
         device: &'a DeviceId,
