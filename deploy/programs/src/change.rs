@@ -1,7 +1,7 @@
-//! Which settings a running process takes over at a reload, and what differs between two sets of settings.
+//! Which settings a running process takes at a reload, and how two sets of settings differ.
 //!
-//! [`SETTINGS`] is the only list of the former. The reload, `GET /v1/settings`, `feedgate check-config --against` and
-//! the table in `docs/operate.md` all follow it.
+//! [`SETTINGS`] is the only list of the settings that a reload takes. The reload, `GET /v1/settings`, `feedgate
+//! check-config --against` and the table in `docs/operate.md` all follow it.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,9 @@ use crate::settings::Settings;
 /// What a running process does with another value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
-    /// The value holds for all that happens from then on, also in sessions that are open.
+    /// The value is used for all that happens from then on, also in sessions that are open.
     AtOnce,
-    /// The value holds for connections, sessions and tokens that come from then on.
+    /// The value is used for connections, sessions and tokens that come from then on.
     ForNew,
     /// The value from before stays until the process is started again.
     AtStart,
@@ -25,7 +25,7 @@ pub(crate) enum Takes {
 use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. `NAME` stands for the name of any feed. A new
-/// feed is taken over as a whole.
+/// feed is taken as a whole.
 pub(crate) const SETTINGS: [(&str, Takes); 101] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
@@ -133,11 +133,11 @@ pub(crate) const SETTINGS: [(&str, Takes); 101] = [
 /// One setting that differs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Change {
-    /// Its key with dots.
+    /// The key of the setting, with dots.
     pub(crate) name: String,
     /// The value that the process runs with; `None` if it has no such setting.
     pub(crate) before: Option<Value>,
-    /// The value in the other settings; `None` if they have no such setting.
+    /// The value in the other settings; `None` if these settings do not have it.
     pub(crate) after: Option<Value>,
 }
 
@@ -156,7 +156,7 @@ fn takes(key: &str) -> Takes {
     SETTINGS.iter().find(|(known, _)| *known == key).map_or(AtStart, |(_, takes)| *takes)
 }
 
-/// The key as it stands in [`SETTINGS`]: with `NAME` for the name of a feed.
+/// The key as it is written in [`SETTINGS`]: with `NAME` for the name of a feed.
 fn named(key: &str) -> Cow<'_, str> {
     match feed_of(key).and_then(|feed| key.strip_prefix(feed)) {
         Some(rest) => Cow::Owned(format!("feeds.NAME{rest}")),
@@ -179,9 +179,8 @@ pub(crate) fn shown(settings: &Settings) -> Vec<Shown> {
     layers::values(settings).into_iter().map(shown).collect()
 }
 
-/// What differs between the settings `running`, which hold, and the settings `file`. The running process says which
-/// settings a reload takes over. A new feed is taken over too; any other setting that only one side has needs a
-/// restart.
+/// The differences between the settings `running`, which are in use, and the settings `file`. The running process says
+/// which settings a reload takes. A new feed is taken too; any other setting that only one side has needs a restart.
 pub(crate) fn between(running: &[Shown], file: &[Shown]) -> Changes {
     let find = |all: &[Shown], name: &str| all.iter().find(|shown| shown.name == name).cloned();
     let mut names: Vec<&String> = running.iter().chain(file).map(|shown| &shown.name).collect();
@@ -201,8 +200,8 @@ pub(crate) fn between(running: &[Shown], file: &[Shown]) -> Changes {
     changes
 }
 
-/// What differs between the settings `running`, which hold, and the settings `file`; also the URL of a store in which
-/// only a password differs.
+/// The differences between the settings `running`, which are in use, and the settings `file`; also the URL of a store
+/// if only its password differs.
 pub(crate) fn of(running: &Settings, file: &Settings) -> Changes {
     let mut changes = between(&shown(running), &shown(file));
     let urls = |settings: &Settings| {
@@ -218,7 +217,8 @@ pub(crate) fn of(running: &Settings, file: &Settings) -> Changes {
     changes
 }
 
-/// The settings `running` with all of `file` that a reload takes. A feed that `file` does not have stays as it is.
+/// The settings `running` with all values of `file` that a reload takes. A feed that `file` does not have stays
+/// unchanged.
 pub(crate) fn taken(running: &Settings, file: &Settings) -> Settings {
     let is_taken = |key: &str| match feed_of(key).and_then(|feed| feed.strip_prefix("feeds.")) {
         Some(feed) if !running.feeds.contains_key(feed) => true,

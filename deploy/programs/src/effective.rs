@@ -1,4 +1,4 @@
-//! The settings that hold for this process: those of all layers together.
+//! The settings that this process uses: those of all layers together.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::cli::{Place, Serve};
 use crate::layers::{self, Given};
 use crate::settings::Settings;
 
-/// The settings that a client shares with its server: where the data are.
+/// The settings that a client shares with its server, such as where the data are.
 pub(crate) fn settings(place: &Place) -> anyhow::Result<Settings> {
     effective(place.config.as_deref(), place.given())
 }

@@ -4,9 +4,8 @@
 //!   defaults ◀─ TOML file (--config) ◀─ FEEDGATE_* environment ◀─ flags
 //! ```
 //!
-//! Invariants: nothing unknown is accepted silently (a misspelt key is an error that names the nearest known one), all
-//! errors are told at once, each with the source it came from, and no error repeats the value of a URL, which may hold
-//! a password.
+//! Invariants: nothing unknown is accepted silently (a misspelt key is an error that names the nearest known key). All
+//! errors are told at once, each with its source. No error repeats the value of a URL, which may hold a password.
 //!
 //! `gateway.batch` of the file is `FEEDGATE_GATEWAY_BATCH` in the environment, and `feeds.likes.cap` is
 //! `FEEDGATE_FEEDS_LIKES_CAP`: the name of a feed that no file names is taken to be in lower case. A URL may also be
@@ -33,10 +32,10 @@ const PREFIX: &str = "FEEDGATE_";
 const NOT_SETTINGS: [&str; 6] =
     ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY", reach::CA, reach::CERTIFICATE, reach::CERTIFICATE_KEY];
 
-/// The section whose keys are below names of the operator's own, such as `feeds.likes.cap`.
+/// The section whose keys contain names that the operator chooses, such as `feeds.likes.cap`.
 const FEEDS: &str = "feeds.";
 
-/// Stands for the name of a feed where an error proposes a key and no name is known.
+/// Stands for the name of a feed in an error that proposes a key when no name is known.
 const ANY_FEED: &str = "NAME";
 
 /// The end of a key that holds a URL; the next constant is appended to it to name a file that holds the URL.
@@ -57,12 +56,12 @@ pub(crate) struct Given {
     pub(crate) value: Value,
 }
 
-/// Whether the variable of this name is meant as a setting.
+/// Whether the variable with this name is meant as a setting.
 pub(crate) fn is_setting(name: &str) -> bool {
     name.starts_with(PREFIX) && !NOT_SETTINGS.contains(&name)
 }
 
-/// The settings of all layers, or everything that is wrong with them.
+/// The settings of all layers together, or all that is wrong with them.
 pub(crate) fn settings(
     file: Option<&Path>,
     environment: impl Iterator<Item = (String, String)>,
@@ -73,7 +72,7 @@ pub(crate) fn settings(
     layered(file, environment, flags, problems)
 }
 
-/// The settings of what the layers give. `problems`: what is known to be wrong already.
+/// The settings of the values that the layers give. `problems` holds what is known to be wrong already.
 fn layered(
     file: Vec<Given>,
     environment: impl Iterator<Item = (String, String)>,
@@ -104,7 +103,7 @@ fn known() -> BTreeMap<String, Value> {
     leaves("", &table(&Settings::default())).collect()
 }
 
-/// Adds the keys of the feeds that any source names. A variable means a feed of the file, if one has that name.
+/// Adds the keys of the feeds that any source names. A variable belongs to a feed of the file if the names match.
 fn know_feeds(known: &mut BTreeMap<String, Value>, file: &[Given], environment: &[(String, String)]) {
     let in_file = file.iter().filter_map(|given| given.key.strip_prefix(FEEDS)?.split('.').next());
     known.extend(in_file.flat_map(of_feed));
@@ -129,12 +128,13 @@ fn of_feed(name: &str) -> impl Iterator<Item = (String, Value)> + use<> {
     feed_defaults().into_iter().map(move |(key, value)| (format!("{section}.{key}"), value))
 }
 
-/// Every setting that is no secret under its key with dots. URLs of stores are without what may be a password.
+/// Every setting that is no secret, under its key with dots. URLs of stores are shown without any part that may be a
+/// password.
 pub(crate) fn values(settings: &Settings) -> BTreeMap<String, Value> {
     leaves("", &table(settings)).filter(|(_, value)| !value.is_table()).collect()
 }
 
-/// The settings with these values under their keys with dots, which must be valid there.
+/// The settings with these values under their keys with dots. The values must be valid for these keys.
 pub(crate) fn with_values(settings: &Settings, values: impl Iterator<Item = (String, Value)>) -> Settings {
     let mut table = table(settings);
     values.for_each(|(key, value)| *slot(&mut table, &key) = value);
@@ -172,7 +172,7 @@ fn of_file(path: &Path, problems: &mut Vec<String>) -> Vec<Given> {
     }
 }
 
-/// What a text of TOML gives, or why it is none.
+/// The values in a text of TOML, or why the text is no TOML.
 fn of_text(source: &str, text: &str) -> Result<Vec<Given>, String> {
     let table = text.parse::<Table>().map_err(|error| {
         // The `Display` of the error shows the line, which may hold a password.
@@ -220,8 +220,8 @@ fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace(['.', '-'], "_").to_uppercase())
 }
 
-/// Reads the text of a variable as the kind of value that its key has; gives it as text if it is not one, which [`put`]
-/// then refuses.
+/// Reads the text of a variable as the kind of value that its key has. If the text is not of that kind, gives it as
+/// text, which [`put`] then refuses.
 fn typed(text: String, like: &Value) -> Value {
     match like {
         Value::Integer(_) => text.parse().map(Value::Integer).unwrap_or(Value::String(text)),
@@ -244,8 +244,8 @@ fn twice(layer: &[Given]) -> impl Iterator<Item = String> {
     })
 }
 
-/// If the key is that of a file with a URL, such as `archive_url_file`, reads the URL from the file; gives other values
-/// as they are.
+/// If the key names a file with a URL, such as `archive_url_file`, reads the URL from that file; gives other values
+/// unchanged.
 fn read_url(given: Given) -> Result<Given, String> {
     let (Some(key), Value::String(path)) = (given.key.strip_suffix(FILE).filter(|k| k.ends_with(URL)), &given.value)
     else {
@@ -256,7 +256,7 @@ fn read_url(given: Given) -> Result<Given, String> {
     Ok(Given { source: path.clone(), key: key.to_owned(), value: Value::String(text.trim().to_owned()) })
 }
 
-/// Sets one value, if the settings are still valid settings with it.
+/// Sets one value, if the settings are still valid with it.
 fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Result<(), String> {
     let Given { source, key, value } = given;
     let Some(default) = known.get(&key) else {
@@ -282,7 +282,7 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
     }
 }
 
-/// The place of a value. If it is of a named feed that has no values yet, its table is made.
+/// The place of a value. If the value belongs to a named feed that has no values yet, the table of that feed is made.
 fn slot<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
     let (section, rest) = key.split_once('.').map_or((key, None), |(section, rest)| (section, Some(rest)));
     let value = table.entry(section).or_insert_with(|| Value::Table(Table::new()));

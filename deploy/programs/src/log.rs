@@ -1,7 +1,8 @@
-//! The log of a process: what its filter lets through goes to stderr, as text for people or as JSON for programs.
+//! The log of a process: the events that its filter lets through go to stderr, as text for people or as JSON for
+//! programs.
 //!
 //! Invariants: in the format `json` each event is one line, one JSON object, whatever text is in it. A line is written
-//! by one call, so that two threads never mix theirs. A log that cannot be written ends nothing.
+//! by one call, so that two threads never mix their lines. A log that cannot be written stops nothing.
 //!
 //! `docs/logs.md` lists the fields.
 
@@ -21,7 +22,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
-/// The filter for clients of the stores, which would log more at every start, unless the setting `log` asks for it.
+/// The filter for clients of the stores. Without it, they would log more at every start; the setting `log` may ask for
+/// that.
 const QUIET: &str = "sqlx=warn,async_nats=warn";
 
 /// The field that holds the sentence of an event.
@@ -41,8 +43,8 @@ pub(crate) enum LogFormat {
 /// What the log of this process lets through, to be replaced while it runs.
 pub(crate) type Filter = reload::Handle<EnvFilter, Registry>;
 
-/// Begins the log: what the filter `what` lets through goes to stderr. Fails if that is no filter, or if this process
-/// has a log already.
+/// Begins the log: the events that the filter `what` lets through go to stderr. Fails if `what` is no filter, or if
+/// this process has a log already.
 pub(crate) fn begin(what: &str, format: LogFormat) -> anyhow::Result<Filter> {
     let (filter, handle) = reload::Layer::new(filter(what)?);
     let filtered = Registry::default().with(filter);
@@ -57,19 +59,19 @@ pub(crate) fn begin(what: &str, format: LogFormat) -> anyhow::Result<Filter> {
     Ok(handle)
 }
 
-/// The filter that the setting `log` means. Fails if it is none.
+/// The filter that the setting `log` means. Fails if the text is no filter.
 pub(crate) fn filter(what: &str) -> anyhow::Result<EnvFilter> {
     let what = trimmed(what);
     EnvFilter::try_new(format!("{QUIET},{what}")).context("log")
 }
 
-/// The filter without spaces around its parts. `EnvFilter` takes a space before a part for a byte of its target, so the
-/// part lets nothing through; and it panics if that byte is half a character.
+/// The filter without spaces around its parts. `EnvFilter` reads a space before a part as a byte of its target, so that
+/// this part lets nothing through; and `EnvFilter` panics if that byte is half a character.
 pub(crate) fn trimmed(what: &str) -> String {
     what.split(',').map(str::trim).collect::<Vec<_>>().join(",")
 }
 
-/// Writes each event as a line of JSON to what the function gives.
+/// Writes each event as a line of JSON to the writer that the function gives.
 struct Json<F>(F);
 
 /// The fields of an event, or of a span.
@@ -98,14 +100,15 @@ where
 
     fn on_event(&self, event: &Event<'_>, context: layer::Context<'_, S>) {
         let mut fields = Fields::default();
-        // What an event says itself stands over what its spans say, and an inner span stands over an outer one.
+        // The fields of an event replace fields of its spans with the same name, and those of an inner span replace an
+        // outer one's.
         for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
             if let Some(of_span) = span.extensions().get::<Fields>() {
                 fields.0.extend(of_span.0.clone());
             }
         }
         event.record(&mut fields);
-        // Nobody is left to be told of a log that cannot be written.
+        // If the log cannot be written, there is nobody else to tell.
         let _ = (self.0)().write_all(line(event, fields.0).as_bytes());
     }
 }

@@ -31,29 +31,29 @@ use crate::{log, secrets};
 /// Reads the settings of this process from where they were read at its start.
 pub(crate) type Source = Arc<dyn Fn() -> anyhow::Result<Settings> + Send + Sync>;
 
-/// The settings that hold now. Its clones are one.
+/// The settings that are in use now. All clones share them.
 #[derive(Clone)]
 pub(crate) struct Current(Arc<ArcSwap<Settings>>);
 
 impl Current {
-    /// What was read at the start.
+    /// The settings that were read at the start.
     pub(crate) fn new(settings: Settings) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(settings)))
     }
 
-    /// All of them by name, for `GET /v1/settings`.
+    /// All settings by name, for `GET /v1/settings`.
     pub(crate) fn shown(&self) -> Vec<Shown> {
         change::shown(&self.0.load())
     }
 }
 
-/// Where the settings of a process come from, and what takes them whatever the process does.
+/// The source of the settings of a process, and the parts that take them in every process.
 pub(crate) struct Given {
     /// The function that reads the settings.
     pub(crate) source: Source,
-    /// The settings that hold now.
+    /// The settings that are in use now.
     pub(crate) current: Current,
-    /// The filter of what is logged.
+    /// The filter of the log.
     pub(crate) filter: log::Filter,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Users {
     pub(crate) feeds: Arc<Feeds>,
     /// The gateway of this process with the settings that it was made with, if there is one.
     pub(crate) gateway: Option<(Gateway, feedgate_gateway::Settings)>,
-    /// What calls the webhook, if there is one.
+    /// The caller of the webhook, if there is one.
     pub(crate) webhook: Option<Arc<Webhook>>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Reload {
     digests: Mutex<BTreeMap<String, [u8; 32]>>,
 }
 
-/// All that was read, checked.
+/// All that was read, after the checks.
 struct Checked {
     changes: Changes,
     settings: Settings,
@@ -103,7 +103,7 @@ impl Reload {
         Ok(Self { given, users, digests })
     }
 
-    /// Reloads whenever `signal` comes, until `stop`. Never fails: a reload that is refused is in the log.
+    /// Reloads whenever `signal` comes, until `stop`. Never fails: a reload that is refused is logged.
     pub(crate) async fn at_each(self, mut signal: Signal, stop: CancellationToken) -> anyhow::Result<()> {
         let reload = Arc::new(self);
         loop {
@@ -116,7 +116,7 @@ impl Reload {
         }
     }
 
-    /// Reads, checks and takes everything, or nothing. Blocks; not to be called by a thread of the runtime.
+    /// Reads, checks and takes everything, or nothing. Blocks, so no thread of the runtime may call it.
     fn once(&self) {
         if let Err(error) = self.check().and_then(|checked| self.take(checked)) {
             let why = crate::told(&error).replace("\n  ", "; ");
@@ -128,7 +128,7 @@ impl Reload {
         let file = (self.given.source)()?;
         let now = self.given.current.0.load_full();
         let (changes, settings) = (change::of(&now, &file), change::taken(&now, &file));
-        // Both are right by themselves, and together they might not be.
+        // The two are right separately, but together they might not be.
         let problems = settings.problems();
         ensure!(
             problems.is_empty(),
@@ -190,7 +190,7 @@ fn names(changes: &[Change]) -> String {
     changes.iter().map(|change| change.name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// The names of the files that are in one and not the other, or have other contents.
+/// The names of the files that only one of the two has, or that differ in contents.
 fn differing(before: &BTreeMap<String, [u8; 32]>, after: &BTreeMap<String, [u8; 32]>) -> Vec<String> {
     let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
     let mut names: Vec<String> = names.filter(|name| before.get(*name) != after.get(*name)).cloned().collect();

@@ -11,8 +11,8 @@
 //!
 //! Invariants: secrets are made once, from the system's random source, 256 bits each. They are on disk before they are
 //! used, and are never made again for a server that has users. Only their owner may read them, and a file that others
-//! may read is refused. All gateways of a cluster share them, so there they are made on purpose (`feedgate secrets`),
-//! never as a side effect.
+//! may read is refused. All gateways of a cluster share the secrets, so there a person makes them by a command
+//! (`feedgate secrets`), and no start does.
 
 pub(crate) mod api_keys;
 mod token_keys;
@@ -53,8 +53,8 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// What credentials are checked with: these secrets, the keys of others in the same directory, and the rules for
-    /// tokens in the settings.
+    /// The keys that check credentials: these secrets, the keys of other signers in the same directory, and the rules
+    /// for tokens in the settings.
     pub(crate) fn keys(&self, directory: &Path, rules: &feedgate_gateway::Settings) -> anyhow::Result<Keys> {
         let keys = Keys::new(&self.api_key, self.token_key.as_bytes());
         let keys = keys.for_audience(&rules.token_audience).from_issuer(&rules.token_issuer);
@@ -70,8 +70,8 @@ pub(crate) fn open_or_make(directory: &Path) -> anyhow::Result<Secrets> {
     Ok(Secrets { api_key: secret("api_key")?, token_key: secret("token_key")? })
 }
 
-/// Reads both secrets of a server that has users. A missing one was lost, and a new one would not fit what backends and
-/// readers hold, so it fails.
+/// Reads both secrets of a server that has users. Fails if one is missing: it was lost, and a new one would not fit
+/// what backends and readers hold.
 pub(crate) fn open_used(directory: &Path) -> anyhow::Result<Secrets> {
     let used = |name, stands_for| {
         let path = directory.join(name);
@@ -105,7 +105,7 @@ pub(crate) fn open(directory: &Path) -> anyhow::Result<Secrets> {
     Ok(Secrets { api_key: shared("api_key")?, token_key: shared("token_key")? })
 }
 
-/// Reads both secrets for a gateway that has had them already, and makes none.
+/// Reads both secrets again for a running gateway, and makes none.
 pub(crate) fn reread(directory: &Path) -> anyhow::Result<Secrets> {
     let needed = |name| {
         let path = directory.join(name);
@@ -114,8 +114,8 @@ pub(crate) fn reread(directory: &Path) -> anyhow::Result<Secrets> {
     Ok(Secrets { api_key: needed("api_key")?, token_key: needed("token_key")? })
 }
 
-/// The digest of each file whose name begins with one of `prefixes`, by the file's name: so it can be told which
-/// secrets have changed, and none is kept for that. Without prefixes the directory need not exist.
+/// The digest of each file whose name begins with one of `prefixes`, by the file's name. The digests show which secrets
+/// have changed, without keeping any secret. Without prefixes the directory need not exist.
 pub(crate) fn digests(directory: &Path, prefixes: &[&str]) -> anyhow::Result<BTreeMap<String, [u8; 32]>> {
     let mut digests = BTreeMap::new();
     if prefixes.is_empty() {
@@ -141,13 +141,13 @@ pub(crate) fn api_key(directory: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// The keys that sign calls of the webhook, of a process whose stores are its own: made if there is none.
+/// The keys that sign calls of the webhook, for a process with its own stores; the first key is made if it is missing.
 pub(crate) fn webhook_keys_or_make(directory: &Path) -> anyhow::Result<Vec<Key>> {
     read_or_make(directory, WEBHOOK_KEYS[0], Key::fresh)?;
     webhook_keys(directory)
 }
 
-/// The keys that sign calls of the webhook. The first must exist.
+/// The keys that sign calls of the webhook. The first key must exist.
 pub(crate) fn webhook_keys(directory: &Path) -> anyhow::Result<Vec<Key>> {
     let mut keys = vec![];
     for name in WEBHOOK_KEYS {
@@ -165,15 +165,15 @@ pub(crate) fn webhook_keys(directory: &Path) -> anyhow::Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// Reads a secret; if there is none, stores one that `fresh` makes. Processes that do so at once all get the secret
-/// that one of them has made.
+/// Reads a secret; if there is none, stores one that `fresh` makes. Processes that do this at the same time all get the
+/// same secret.
 fn read_or_make(directory: &Path, name: &str, fresh: fn() -> anyhow::Result<String>) -> anyhow::Result<String> {
     let path = directory.join(name);
     if let Some(secret) = read(&path)? {
         return Ok(secret);
     }
     let _held = lock(directory)?;
-    // Another process may have made it while this one waited.
+    // Another process may have made the secret while this one waited.
     if let Some(secret) = read(&path)? {
         return Ok(secret);
     }
@@ -181,7 +181,7 @@ fn read_or_make(directory: &Path, name: &str, fresh: fn() -> anyhow::Result<Stri
     made.with_context(|| format!("{} cannot be made", path.display()))
 }
 
-/// Waits until no other process makes a secret in this directory. None does until the answer is dropped.
+/// Waits until no other process makes a secret in this directory, and keeps others out until the result is dropped.
 fn lock(directory: &Path) -> anyhow::Result<File> {
     let path = directory.join(LOCK);
     let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -212,7 +212,7 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
 /// Fails if the mode of a file lets others do what is `forbidden`: [`PRIVATE`] or [`PUBLIC`].
 fn for_owner(path: &Path, metadata: &Metadata, forbidden: u32) -> anyhow::Result<()> {
     let (show, mode) = (path.display(), metadata.permissions().mode() & 0o777);
-    // What the group of root may read, root may read anyway: systemd hands out credentials like that.
+    // What the group of root may read, root may read anyway. systemd gives credentials such a mode.
     let others = if metadata.gid() == 0 { forbidden & !0o040 } else { forbidden };
     if mode & others != 0 {
         let (what, right) = if forbidden == PRIVATE { ("read or written", 600) } else { ("written", 644) };

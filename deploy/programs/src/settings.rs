@@ -44,7 +44,7 @@ use search::Search;
 /// The longest name of a node: it is a part of keys and subjects.
 const NODE_MAX: usize = 64;
 
-/// The most buckets: with more, every fan-out would be a crowd of tiny steps.
+/// The most buckets: with more buckets, every fan-out would have very many tiny steps.
 const BUCKETS_MAX: u16 = 1024;
 
 /// The most days an inbox may be kept unread: longer than anybody stays away.
@@ -80,17 +80,17 @@ pub(crate) struct Settings {
     pub(crate) node: String,
     /// Where the worker `timeline` answers questions about its health.
     pub(crate) health_listen: SocketAddr,
-    /// How much a new follow shows of what its author has published before.
+    /// How many earlier items of an author a new follow shows.
     pub(crate) backfill: Backfill,
-    /// Whether an author's items stand in the author's own feed.
+    /// Whether an author's items are also in the author's own feed.
     pub(crate) own_posts: bool,
     /// An author of class `auto` with more followers than this is pulled.
     pub(crate) pull_above: u64,
-    /// How many days an inbox is kept that is not read.
+    /// How many days an inbox is kept if nobody reads it.
     pub(crate) unread_days: u32,
-    /// The number of buckets that readers are fanned out by; fixed when the store is made.
+    /// The number of buckets into which fan-out divides the readers; fixed when the store is made.
     pub(crate) buckets: u16,
-    /// The feeds besides the main one, by name. All nodes must have the same.
+    /// The feeds besides the main one, by name. All nodes must have the same feeds.
     pub(crate) feeds: BTreeMap<CompactString, Feed>,
     /// The settings of notifications: for which deeds users get them.
     pub(crate) notify: Notify,
@@ -106,13 +106,13 @@ pub(crate) struct Settings {
     pub(crate) gateway: feedgate_gateway::Settings,
     /// Calls of backends over NATS.
     pub(crate) intake: Intake,
-    /// How long what other programs are told is kept.
+    /// How long the events for other programs are kept.
     pub(crate) events: Kept,
     /// The fields of items that are searched.
     pub(crate) search: Search,
     /// The settings of the timeline worker.
     pub(crate) timeline: feedgate_timeline::Settings,
-    /// Whom a worker tells of posts to readers who are away.
+    /// The settings of push notifications for readers who are away.
     pub(crate) push: Push,
     /// Where traces of writes are sent.
     pub(crate) traces: Traces,
@@ -122,7 +122,7 @@ pub(crate) struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Feed {
-    /// Items of these kinds go to this feed, and to no other one.
+    /// Items of these kinds go to this feed, and to no other feed.
     pub(crate) kinds: Vec<CompactString>,
     /// Whether the feed holds the rankings that a recommender gives. Then no kind of item goes to the feed.
     pub(crate) ranked: bool,
@@ -184,8 +184,9 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether backends must use `admin_listen`: because `listen` can be reached from other machines, or serves TLS,
-    /// which commands on this machine would have to trust, or because `admin_listen` has TLS of its own.
+    /// Whether backends must use `admin_listen`: because `listen` can be reached from other machines; because `listen`
+    /// serves TLS, whose certificate the commands on this machine would have to trust; or because `admin_listen` has
+    /// TLS of its own.
     pub(crate) fn splits(&self) -> bool {
         !self.listen.ip().is_loopback() || self.tls.is_on() || self.admin_tls.is_on()
     }
@@ -195,18 +196,18 @@ impl Settings {
         if self.secrets.as_os_str().is_empty() { self.data.join("secrets") } else { self.secrets.clone() }
     }
 
-    /// How long an inbox is kept that is not read.
+    /// How long an inbox is kept if nobody reads it.
     pub(crate) fn unread(&self) -> Duration {
         Duration::from_secs(24 * 3600) * self.unread_days
     }
 
-    /// A loop of the worker that does not come round for this long hangs: each of its calls ends within seconds.
+    /// A loop of the worker that does not come round for this long hangs, since each of its calls ends within seconds.
     pub(crate) fn silence_max(&self) -> Duration {
         2 * self.timeline.sweep_every + Duration::from_secs(60)
     }
 
-    /// The named feeds, with the numbers that the Archive gives them. It is asked only if one of them is not among
-    /// those `known`. Fails if the Archive does, or if they are wrong.
+    /// The named feeds, with the numbers that the Archive gives them. The Archive is asked only if a feed is not among
+    /// those `known`. Fails if the Archive fails, or if the feeds are wrong.
     pub(crate) async fn interned_feeds(&self, archive: &dyn Archive, known: &NamedFeeds) -> anyhow::Result<NamedFeeds> {
         let ids: Option<Vec<FeedId>> = self.feeds.keys().map(|name| known.by_name(name)).collect();
         let ids = match ids {
@@ -224,9 +225,9 @@ impl Settings {
         NamedFeeds::new(self.feeds.iter().zip(ids).map(|((name, feed), &id)| feed.named(name, id)).collect())
     }
 
-    /// What is wrong with each named feed; if nothing is, what is wrong with all of them together.
+    /// What is wrong with each named feed; if each is right, what is wrong with all of them together.
     fn problems_of_feeds(&self) -> Vec<String> {
-        // The rules do not depend on the numbers, so any will do.
+        // The rules do not depend on the numbers, so any number will do.
         let alone = |(name, feed): (&CompactString, &Feed)| NamedFeeds::new(vec![feed.named(name, FeedId::MAIN)]).err();
         let problems: Vec<String> = self.feeds.iter().filter_map(alone).collect();
         if problems.is_empty() {
@@ -235,7 +236,7 @@ impl Settings {
         problems
     }
 
-    /// What is decided about writes by these settings.
+    /// The rules for writes that these settings give.
     pub(crate) fn policy(&self) -> Policy {
         Policy { pull_above: self.pull_above, whole_past: self.backfill.is_all() }
     }
@@ -258,7 +259,7 @@ impl Settings {
         if self.data.as_os_str().is_empty() {
             problems.push("data must name a directory, it is empty".to_owned());
         }
-        // The system gives each port 0 another number.
+        // For port 0, the system chooses a different port each time.
         if self.splits() && self.listen == self.admin_listen && self.listen.port() != 0 {
             problems.push(format!("admin_listen must differ from listen, both are {}", self.listen));
         }

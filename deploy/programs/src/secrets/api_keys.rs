@@ -5,8 +5,8 @@
 //!   shop     read,publish   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //! ```
 //!
-//! Invariants: the file holds no key, only digests, so a copy of it opens nothing. It changes as a whole or not at all,
-//! and one process changes it at a time.
+//! Invariants: the file holds no key, only digests, so a copy of the file opens nothing. The file changes as a whole or
+//! not at all, and one process changes it at a time.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) fn add(keys: Keys, directory: &Path) -> anyhow::Result<Keys> {
     parse(keys, &read(&path)?, &path)
 }
 
-/// Makes a key with this name and these roles, and adds its line to the file. The key is nowhere but in the answer.
+/// Makes a key with this name and these roles, and adds its line to the file. Only the answer holds the key itself.
 /// Fails, and changes nothing, if there is a key of this name or if the file cannot be used.
 pub(crate) fn make(directory: &Path, name: &str, roles: Roles) -> anyhow::Result<String> {
     let path = directory.join(FILE);

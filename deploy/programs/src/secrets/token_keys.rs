@@ -1,12 +1,12 @@
-//! The keys of others who sign readers' tokens: each a file `token_key.KID.ALG` beside the secrets.
+//! The keys of other signers of readers' tokens: each is a file `token_key.KID.ALG` beside the secrets.
 //!
 //! ```text
 //!   token_key.2026-05.RS256   the public key that verifies RS256 tokens whose `kid` is 2026-05
 //!   token_key.shop.HS512      a secret that a backend shares with Feedgate
 //! ```
 //!
-//! Invariants: Feedgate makes none of these files and changes none. A file whose contents are a secret is for its owner
-//! alone; nobody but its owner may change one that holds a public key.
+//! Invariants: Feedgate makes none of these files and changes none. A file with a secret is for its owner alone; only
+//! its owner may change a file with a public key.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,14 @@ use feedgate_gateway::Keys;
 
 use super::{PRIVATE, PUBLIC, for_owner};
 
-/// What the name of each such file begins with.
+/// The beginning of the name of each such file.
 const PREFIX: &str = "token_key.";
 
-/// What the end of the name begins with if the file holds a secret: HS256, HS384 or HS512.
+/// The beginning of the last part of the name, if the file holds a secret: HS256, HS384 or HS512.
 const SECRET: &str = "HS";
 
 /// Adds the keys of all such files in the directory to `keys`, in the order of their names. Fails with the path of the
-/// first one that cannot be used, and with what would be right.
+/// first file that cannot be used, and with what would be right.
 pub(crate) fn add(keys: Keys, directory: &Path) -> anyhow::Result<Keys> {
     named(directory)?.into_iter().try_fold(keys, |keys, name| {
         let path = directory.join(format!("{PREFIX}{name}"));
@@ -34,7 +34,7 @@ pub(crate) fn add(keys: Keys, directory: &Path) -> anyhow::Result<Keys> {
     })
 }
 
-/// What follows the prefix in the names of these files, sorted.
+/// The part behind the prefix in the names of these files, sorted.
 fn named(directory: &Path) -> anyhow::Result<Vec<String>> {
     let listed = || directory.read_dir()?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>();
     let paths = listed().with_context(|| format!("{} cannot be read", directory.display()))?;

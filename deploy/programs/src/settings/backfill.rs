@@ -1,4 +1,4 @@
-//! The setting `backfill`: how much a follow shows from before it.
+//! The setting `backfill`: how many earlier items of an author a new follow shows.
 
 use feedgate_common::feed::DEFAULT_BACKFILL;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// The most items that a follow may bring: the log keeps at least this many changes.
 const MAX: usize = 1000;
 
-/// How much a follow shows of what its author has published before.
+/// How many earlier items of the author a new follow shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Backfill {
-    /// A follow shows so many of the newest items.
+    /// A follow shows at most this many of the newest items.
     Newest(usize),
     /// A follow shows all items.
     Past(Past),
@@ -20,7 +20,7 @@ pub(crate) enum Backfill {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Past {
-    /// It is written `all`.
+    /// The word is written `all`.
     All,
 }
 
@@ -44,7 +44,7 @@ impl Backfill {
         self == Self::Past(Past::All)
     }
 
-    /// What is wrong with it.
+    /// What is wrong with the value; `None` if it is right.
     pub(super) fn problem(self) -> Option<String> {
         let newest = self.newest();
         (newest > MAX).then(|| format!("backfill must be at most {MAX}, or \"all\", it is {newest}"))

@@ -10,7 +10,8 @@ const HOURS_MAX: u32 = 24 * 366;
 /// The most mebibytes of events that may be kept: a tebibyte.
 const MB_MAX: u32 = 1 << 20;
 
-/// How many events of the data directory count as a mebibyte: 256 bytes each, with all that the store needs for them.
+/// How many events in the data directory count as a mebibyte: an event counts as 256 bytes, with all that the store
+/// needs.
 const A_MEBIBYTE: u64 = 4096;
 
 /// How long events are kept, with the unit in each name.
@@ -19,7 +20,7 @@ const A_MEBIBYTE: u64 = 4096;
 pub(crate) struct Kept {
     /// For how many hours an event is kept.
     pub(crate) kept_hours: u32,
-    /// The most MiB of them.
+    /// The most MiB of events that are kept.
     pub(crate) kept_mb: u32,
 }
 

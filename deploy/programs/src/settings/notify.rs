@@ -1,4 +1,4 @@
-//! The settings of notifications: of what users are told, by items of which kinds.
+//! The settings of notifications: about which deeds users are notified, and by items of which kinds.
 
 use compact_str::CompactString;
 use feedgate_common::feed::Feeds;
@@ -6,7 +6,7 @@ use feedgate_common::named::NamedFeeds;
 use feedgate_common::notify::{Rules, SORTS, check_kind};
 use serde::{Deserialize, Serialize};
 
-/// The kind of the items that tell of each sort of deed. Of a sort without a kind nobody is told.
+/// The kind of the items that tell of each sort of deed. If a sort has no kind, nobody is told of such deeds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Notify {
@@ -26,7 +26,7 @@ pub(crate) struct Notify {
     pub(crate) accept: CompactString,
     /// Tells a user of items and comments that mention it.
     pub(crate) mention: CompactString,
-    /// The sorts of which those that were not seen become one line.
+    /// The sorts whose notifications are merged into one line until the user has seen them.
     pub(crate) grouped: Vec<CompactString>,
 }
 
@@ -34,7 +34,7 @@ impl Default for Notify {
     fn default() -> Self {
         let [reaction, comment, reply, repost, follow, request, accept, mention] =
             [const { CompactString::const_new("") }; 8];
-        // Notifications of these sorts say little more than who did it, so a reader misses nothing in a count.
+        // Notifications of these sorts say little more than who did the deed, so a reader misses nothing in a count.
         let grouped = ["reaction", "repost", "follow"].map(CompactString::from).to_vec();
         Self { reaction, comment, reply, repost, follow, request, accept, mention, grouped }
     }
@@ -60,7 +60,7 @@ impl Notify {
         feeds.archive().notify_by(self.rules(&feeds.named()).with_visible(feeds.visible()));
     }
 
-    /// The rules by which users are told. Each kind goes to the one of `feeds` that claims it.
+    /// The rules by which users are notified. Each kind goes to the feed of `feeds` that claims it.
     fn rules(&self, feeds: &NamedFeeds) -> Rules {
         let grouped = |sort: &str| self.grouped.iter().any(|named| named == sort);
         Rules::new(|sort| self.kind(sort), |kind| feeds.of_kind(Some(kind)), grouped)

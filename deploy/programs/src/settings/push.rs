@@ -19,7 +19,7 @@ const CALLS_MAX: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Push {
-    /// The URL that is called. If it is empty, readers who are away get no push notifications.
+    /// The URL that is called. If the text is empty, readers who are away get no push notifications.
     pub(crate) webhook_url: String,
     /// Hosts that may have private addresses.
     pub(crate) allow_private: Vec<String>,
@@ -86,7 +86,7 @@ impl Push {
         Reach::Public { but: self.allow_private.clone().into() }
     }
 
-    /// The URL that is called; `None` if there is none. Only TLS proves which server answers, so HTTP without TLS is
+    /// The URL that is called; `None` if none is set. Only TLS proves which server answers, so HTTP without TLS is
     /// allowed only for hosts that `allow_private` names.
     pub(crate) fn webhook(&self) -> Result<Option<Uri>, String> {
         if self.webhook_url.is_empty() {

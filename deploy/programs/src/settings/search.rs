@@ -1,4 +1,4 @@
-//! The settings of search: which fields of items are their text.
+//! The settings of search: which fields of items hold the text that is searched.
 
 use compact_str::CompactString;
 use feedgate_common::search::TextFields;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Search {
-    /// The fields of the body whose strings are the text of an item; none: search is off.
+    /// The fields of the body whose strings are the text of an item. If the list is empty, search is off.
     pub(crate) fields: Vec<CompactString>,
 }
 

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::kind::Kind;
 
-/// The files that `listen` serves TLS with, both or none.
+/// The files with which `listen` serves TLS. Both must be given, or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Tls {
-    /// The certificate as PEM, followed by those between it and a root; empty: no TLS.
+    /// The certificate as PEM, followed by the certificates between it and a root; empty: no TLS.
     pub(crate) certificate: PathBuf,
     /// The private key of the certificate as PEM; empty: no TLS.
     pub(crate) key: PathBuf,
@@ -36,11 +36,11 @@ impl Tls {
     }
 }
 
-/// The files that `admin_listen` serves TLS with; the first two may be left out together, and the last one alone.
+/// The files with which `admin_listen` serves TLS. The first two may be left out together, and the last one alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AdminTls {
-    /// The certificate as PEM, followed by those between it and a root; empty: no TLS.
+    /// The certificate as PEM, followed by the certificates between it and a root; empty: no TLS.
     pub(crate) certificate: PathBuf,
     /// The private key of the certificate as PEM; empty: no TLS.
     pub(crate) key: PathBuf,
@@ -77,24 +77,24 @@ impl AdminTls {
 pub(crate) struct PortFiles {
     /// The section of the settings that names them.
     pub(crate) section: &'static str,
-    /// The certificate, with those between it and a root.
+    /// The certificate, followed by the certificates between it and a root.
     pub(crate) certificate: PathBuf,
     /// The private key of the certificate.
     pub(crate) key: PathBuf,
-    /// The authorities of clients, if these must show a certificate.
+    /// The authorities of clients, if clients must show a certificate.
     pub(crate) client_ca: Option<PathBuf>,
 }
 
-/// The files for TLS with the stores of a cluster, all of which may be left out. Whether a store is spoken to by TLS,
-/// its URL says.
+/// The files for TLS with the stores of a cluster. All may be left out. The URL of a store says whether TLS is used
+/// with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoresTls {
-    /// The certificates of the authorities of the stores as PEM; empty: those that the system trusts.
+    /// The certificates of the authorities of the stores as PEM; empty: the authorities that the system trusts.
     pub(crate) ca: PathBuf,
-    /// The certificate that this process shows to stores as PEM; empty: none.
+    /// The certificate that this process shows to stores as PEM; empty: it shows none.
     pub(crate) certificate: PathBuf,
-    /// The private key of the certificate as PEM; empty: none.
+    /// The private key of the certificate as PEM; empty: there is none.
     pub(crate) key: PathBuf,
 }
 
@@ -106,7 +106,7 @@ impl StoresTls {
         StoreTls { ca: named(&self.ca), client: named(&self.certificate).zip(named(&self.key)) }
     }
 
-    /// What is wrong with the files that are named, where the stores are of this kind.
+    /// What is wrong with the files that are named, for stores of this kind.
     pub(super) fn problems(&self, kind: Option<Kind>) -> Option<String> {
         let is_given = *self != Self::default();
         if is_given && kind == Some(Kind::Embedded) {

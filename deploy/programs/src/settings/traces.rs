@@ -1,11 +1,11 @@
-//! The settings of traces: where they are sent, and how many.
+//! The settings of traces: where traces are sent, and how many.
 
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
 
 use crate::outbound::{is_without_user, shown};
 
-/// What OTLP over HTTP puts behind the URL of a collector.
+/// The path that OTLP over HTTP adds to the URL of a collector.
 const PATH: &str = "/v1/traces";
 
 /// The settings of traces.
@@ -14,7 +14,7 @@ const PATH: &str = "/v1/traces";
 pub(crate) struct Traces {
     /// The URL of a collector that takes OTLP over HTTP; empty: nothing is traced.
     pub(crate) endpoint: String,
-    /// The share of writes that are traced, 0 to 1, of those whose callers name no trace.
+    /// The share of traced writes, 0 to 1, among the writes whose callers name no trace.
     pub(crate) sample: f64,
 }
 
@@ -32,7 +32,7 @@ impl Traces {
         is_on.then(|| format!("{}{PATH}", self.endpoint.trim_end_matches('/')))
     }
 
-    /// All that is wrong with them in a program that can send traces, or cannot.
+    /// All that is wrong with the settings, in a program that can send traces or cannot, as `can_send` says.
     pub(super) fn problems(&self, can_send: bool) -> Vec<String> {
         let (endpoint, sample) = (&self.endpoint, self.sample);
         let mut problems = vec![];
