@@ -45,8 +45,8 @@ impl Tour<'_> {
         ]
     }
 
-    /// The path relative to the current directory if it is below. A service runs in `/`, where nobody opens a terminal:
-    /// there paths stay absolute.
+    /// The path relative to the current directory, if the path is below that. A service runs in `/`, where nobody opens
+    /// a terminal: there paths stay absolute.
     fn shortest<'a>(&self, path: &'a Path) -> &'a Path {
         if self.here == Path::new("/") { path } else { path.strip_prefix(self.here).unwrap_or(path) }
     }

@@ -21,12 +21,12 @@ const TTL_MAX_SECS: u64 = 30 * 24 * 3600;
 /// The most changes that `tail` can begin with: the log keeps at least this many.
 const LINES_MAX: u64 = 1000;
 
-/// How many there are to be at most.
+/// How many things a command handles at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Most {
     /// As many as there are.
     All,
-    /// No more than that.
+    /// At most this many.
     Of(u64),
 }
 

@@ -25,10 +25,10 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// The most bytes of an answer: more than a page of the largest items has.
 const ANSWER_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why a call did not succeed, by what the caller does next.
+/// Why a call did not succeed, with what the caller may do next.
 #[derive(Debug)]
 pub(crate) enum ApiError {
-    /// No server listens there, or the connection broke. Another try may succeed later.
+    /// No server listens at the address, or the connection broke. Another try may succeed later.
     Away(String),
     /// The server refused. Another try may succeed later if `status` is 500 or more, or 429.
     Refused {
@@ -74,7 +74,7 @@ struct Problem {
 }
 
 impl Client {
-    /// Finds the server by `--url` and `--key`; what is missing is read from its data directory.
+    /// Finds the server by `--url` and `--key`; the one that is missing is read from the data directory.
     pub(crate) fn find(server: Server) -> anyhow::Result<Self> {
         let settings = match (&server.url, &server.key) {
             (Some(_), Some(_)) => None,
@@ -94,7 +94,7 @@ impl Client {
         Self::with_key(reach, server.key, || secrets::api_key(&settings().secrets_dir()))
     }
 
-    /// The server with the key that is given, or else with the one that `own` reads.
+    /// The server with the key that is given, or else with the key that `own` reads.
     fn with_key(
         reach: Reach,
         key: Option<String>,
@@ -105,7 +105,7 @@ impl Client {
         Ok(Self::new(reach, Some(key)))
     }
 
-    /// The server at `url`, with this key, or with the one of the directory of the secrets.
+    /// The server at `url`, with this key, or with the key in the directory of the secrets.
     pub(crate) fn at(url: &str, key: Option<String>, secrets_dir: &Path) -> anyhow::Result<Self> {
         Self::with_key(Reach::new(url)?, key, || secrets::api_key(secrets_dir))
     }
@@ -161,7 +161,7 @@ impl Client {
             true if !url.starts_with("https:") => {
                 format!("no server answers at {url}; start it with: feedgate serve")
             }
-            // The cause says whether it is a certificate.
+            // The cause says whether a certificate is wrong.
             _ => format!("{url}: {}", told(error)),
         })
     }

@@ -1,4 +1,4 @@
-//! Carries out the commands. All but `serve`, `restore`, `doctor`, `secrets`, `api-key` and the two for the
+//! Carries out the commands. All commands except `serve`, `restore`, `doctor`, `secrets`, `api-key` and the two for the
 //! configuration are clients of the running server, as any backend is.
 
 use std::io::Read;
@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::stdout::print;
 use crate::{DEFAULT_CONFIG, against, backup, doctor, restore, secrets, tail, top, transfer};
 
-/// Carries out a command line. Blocks until it is done.
+/// Carries out a command line. Blocks until the command is done.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command.unwrap_or(Command::Serve(cli.start)) {
         Command::CheckConfig { serve, against: Some(url), key } => {
@@ -90,7 +90,7 @@ fn client<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
 }
 
-/// The request body of a publish; the server fills in what is absent.
+/// The request body of a publish. The server fills in the fields that are left out.
 #[derive(Serialize)]
 struct Item<'a> {
     author: &'a str,
@@ -167,7 +167,7 @@ async fn set(method: Method, edge: Edge) -> anyhow::Result<()> {
     let follows = if method == Method::PUT { "follows" } else { "does not follow" };
     let path = format!("/v1/users/{}/following/{}", edge.reader, edge.author);
     let answer = Client::find(edge.server)?.call(method, &path, None).await?;
-    // Only a follow that is a request so far has a body.
+    // Only the answer to a follow that waits for the author's consent has a body.
     let follows = if answer.is_empty() { follows } else { "has asked to follow" };
     print(&format!("{} {follows} {}", edge.reader, edge.author))
 }

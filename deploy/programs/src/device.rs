@@ -26,10 +26,10 @@ use crate::reach::{Duplex, Reach};
 /// The most time until a connection is made.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// How much later than promised a ping may come.
+/// How much later than promised a ping may arrive.
 const PING_GRACE: Duration = Duration::from_secs(10);
 
-/// Why a connection ended, by what the caller does next.
+/// Why a connection ended, with what the caller does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The connection was lost: connect again with the position.
@@ -41,7 +41,7 @@ pub(crate) enum End {
 /// What a device gets from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The subscription has begun. If not `recovered`, changes after the position that was asked for are missing.
+    /// The subscription has begun. If it is not `recovered`, changes after the position that was asked for are missing.
     Subscribed {
         /// The changes after this position follow.
         position: Position,
@@ -144,7 +144,7 @@ impl Device {
             .unwrap_or_else(|_| Err(End::Lost(format!("{authority} did not answer in time"))))
     }
 
-    /// Waits for the next event; they come in the server's order. Cancel safe.
+    /// Waits for the next event. Events come in the server's order. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Event, End> {
         loop {
             if let Some(event) = self.received.pop_front() {

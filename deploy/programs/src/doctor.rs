@@ -1,4 +1,4 @@
-//! Whether a store is sound: that of a stopped server, a backup, or PostgreSQL. Nothing of it is changed.
+//! Checks whether a store is sound: the store of a stopped server, a backup, or PostgreSQL. Changes nothing in it.
 //!
 //! ```text
 //!   data directory ──────────────────────────────┐
@@ -33,7 +33,7 @@ use crate::settings::Settings;
 use crate::stdout::print;
 use crate::{effective, told};
 
-/// How long to wait before an inbox is looked at again that a server may be about to change.
+/// How long to wait before an inbox is looked at again, since a server may be about to change it.
 #[cfg(feature = "cluster")]
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -43,8 +43,8 @@ const FINDINGS: u8 = 1;
 /// The exit code if the store could not be looked at.
 const NOT_LOOKED: u8 = 2;
 
-/// Checks the data directory of `place`, or the backup in a directory. `scratch` is where the copy is made that is
-/// looked at; if none is given, beside what is checked. So many `inboxes` are compared with the Archive.
+/// Checks the data directory of `place`, or the backup in a directory. The copy that is looked at is made in `scratch`;
+/// if that is not given, beside the directory that is checked. At most `inboxes` inboxes are compared with the Archive.
 pub(crate) fn run(backup: Option<PathBuf>, scratch: Option<PathBuf>, inboxes: Most, place: &Place) -> ExitCode {
     match look(backup, scratch, inboxes, place) {
         Ok(true) => ExitCode::SUCCESS,
@@ -84,12 +84,12 @@ fn inboxes_of_files(settings: &Settings, scratch: &Path, most: Most) -> anyhow::
     runtime()?.block_on(async {
         let copy = doctor::copy(&settings.data, scratch, settings.buckets)?;
         let (archive, inboxes) = (copy.stores.archive.clone(), copy.stores.inboxes.clone());
-        // Nobody changes the copy, so what differs differs for good.
+        // Nobody changes the copy, so a difference stays.
         compared(settings, (archive, inboxes), most, async || {}).await
     })
 }
 
-/// Compares inboxes with the Archive. `pause` is awaited before one that differs is looked at again.
+/// Compares inboxes with the Archive. `pause` is awaited before an inbox that differs is looked at again.
 async fn compared(
     settings: &Settings,
     (archive, inboxes): (Arc<dyn Archive>, Arc<dyn Inboxes>),
@@ -123,7 +123,7 @@ fn of_cluster(settings: &Settings, inboxes: Most) -> anyhow::Result<Report> {
     })
 }
 
-/// A build without PostgreSQL takes no settings that name one.
+/// A build without PostgreSQL accepts no settings that name a PostgreSQL, so this is never called.
 #[cfg(not(feature = "cluster"))]
 fn of_cluster(_: &Settings, _: Most) -> anyhow::Result<Report> {
     anyhow::bail!("this build holds the embedded stores only")
@@ -136,7 +136,7 @@ fn of_backup(from: &Path, scratch: &Path) -> anyhow::Result<bool> {
         print(&format!("WRONG  backup: {}", told(&error)))?;
         return Ok(false);
     }
-    // What is restored into it may be read by anybody who enters.
+    // Everybody who may enter this directory could read the restored data, so only the owner may enter it.
     let made = DirBuilder::new().mode(0o700).create(scratch);
     made.with_context(|| format!("{} cannot be made", scratch.display()))?;
     let checked = restored(&rows, scratch);
@@ -154,7 +154,7 @@ fn restored(rows: &Path, scratch: &Path) -> anyhow::Result<Report> {
     Ok(doctor::check(&data, &scratch.join("copy"))?)
 }
 
-/// A directory beside another one that no other run takes.
+/// The name of a directory beside `dir`, which no other run uses.
 fn beside(dir: &Path) -> anyhow::Result<PathBuf> {
     let whole = dir.canonicalize().with_context(|| format!("{} cannot be used", dir.display()))?;
     let name = whole.file_name().with_context(|| format!("{} has no name", whole.display()))?;

@@ -28,7 +28,7 @@ use crate::outbound::{is_without_user, shown};
 /// The variable that names the authorities of the server.
 pub(crate) const CA: &str = "FEEDGATE_CA";
 
-/// The variable that names the certificate that a server is shown.
+/// The variable that names the certificate to show to a server.
 pub(crate) const CERTIFICATE: &str = "FEEDGATE_CERTIFICATE";
 
 /// The variable that names the private key of the certificate.
@@ -52,7 +52,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// The server at a URL. With `https://` it reads the files that the environment names.
+    /// The server at a URL. For `https://`, the files that the environment names are read.
     pub(crate) fn new(url: &str) -> anyhow::Result<Self> {
         let (host, port, is_tls) = parsed(url)?;
         let tls = if is_tls { Some(Arc::new(config().with_context(|| url.to_owned())?)) } else { None };
@@ -77,7 +77,7 @@ impl Reach {
         legacy::Client::builder(TokioExecutor::new()).build(connector)
     }
 
-    /// Opens a connection of its own to the server, for a WebSocket.
+    /// Opens a separate connection to the server, for a WebSocket.
     pub(crate) async fn connect(&self) -> anyhow::Result<Box<dyn Duplex>> {
         let tcp = TcpStream::connect(self.authority()).await?;
         let Some(config) = self.tls.clone() else { return Ok(Box::new(tcp)) };
@@ -87,7 +87,7 @@ impl Reach {
     }
 }
 
-/// The host, the port, and whether there is TLS, of a server's URL.
+/// The host and the port of a server's URL, and whether the URL asks for TLS.
 fn parsed(url: &str) -> anyhow::Result<(String, u16, bool)> {
     let wrong = || format!("the URL of a server must be http://HOST:PORT or https://HOST:PORT, not {:?}", shown(url));
     let uri: Uri = url.parse().with_context(wrong)?;
@@ -125,7 +125,7 @@ fn config() -> anyhow::Result<ClientConfig> {
     builder.with_client_auth_cert(chain, key).with_context(|| format!("{CERTIFICATE} with {CERTIFICATE_KEY}"))
 }
 
-/// The file that a variable names, and what it holds.
+/// The file that a variable names, and the contents of the file.
 fn read(variable: &str) -> anyhow::Result<Option<(PathBuf, Vec<u8>)>> {
     let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) else { return Ok(None) };
     let path = PathBuf::from(path);
@@ -133,7 +133,7 @@ fn read(variable: &str) -> anyhow::Result<Option<(PathBuf, Vec<u8>)>> {
     Ok(Some((path, text)))
 }
 
-/// Settings of TLS that trust nobody, for a client that does no TLS.
+/// TLS settings that trust no server, for a client that uses no TLS.
 fn trusting_nobody() -> ClientConfig {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -1,4 +1,4 @@
-//! A new data directory from a backup.
+//! Makes a new data directory from a backup.
 //!
 //! ```text
 //!   every byte of the backup is checked ─▶ the directory is empty ─▶ rows into new stores ─▶ secrets ─▶ finished
@@ -36,7 +36,7 @@ pub(crate) fn run(from: &Path, place: &Place) -> anyhow::Result<()> {
     let broken = || format!("{} is of no use now: empty it before you try again", data.display());
     let restored =
         backup::restore(&data, BufReader::with_capacity(256 << 10, rows), clock::now()).with_context(broken)?;
-    // Secrets that somebody keeps in another place may be there already.
+    // Secrets that somebody keeps in another directory may exist already.
     let kept = !is_empty(&secrets)?;
     if !kept {
         _ = fs::remove_dir(&secrets);
@@ -55,7 +55,7 @@ pub(crate) fn run(from: &Path, place: &Place) -> anyhow::Result<()> {
     }
 }
 
-/// Whether there is no such directory, or nothing in it.
+/// Whether the directory does not exist, or is empty.
 fn is_empty(dir: &Path) -> anyhow::Result<bool> {
     match fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),

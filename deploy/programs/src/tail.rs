@@ -5,8 +5,8 @@
 //!   {"epoch":"4","offset":2,"op":"reset"}               changes are missing before this; read the feed page
 //! ```
 //!
-//! Invariant: the position moves with what was printed, so a new connection neither repeats a line nor misses one.
-//! Where that is impossible, a `reset` line says so.
+//! Invariant: the position moves with what was printed, so a new connection neither repeats a line nor misses one. If
+//! that is impossible, a `reset` line says so.
 
 use std::convert::Infallible;
 use std::io::{ErrorKind, Write};
@@ -23,14 +23,14 @@ use crate::cli;
 use crate::client::{ApiError, Client, query, strange};
 use crate::device::{Device, End, Event};
 
-/// How long to wait after a first loss; the time doubles up to [`PAUSE_MAX`].
+/// How long to wait after the first loss of the connection; the time doubles up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// How long each token is valid; when it has expired, the next connection gets a new one.
 const TOKEN_TTL: Duration = Duration::from_secs(3600);
 
-/// How often it checks whether stdout still has a reader.
+/// How often `tail` checks whether stdout still has a reader.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs until Ctrl-C, until stdout has no reader any more, or until the server refuses for good.
@@ -61,14 +61,14 @@ pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
 struct Tail {
     client: Client,
     user: UserId,
-    /// The name of the feed, which is also that of the channel.
+    /// The name of the feed, which is also the name of the channel.
     name: String,
     device: Option<feedgate_common::DeviceId>,
     lines: u64,
     /// The position after the last line printed; `None` before the first connection.
     position: Option<Position>,
     pause: Duration,
-    /// Whether the server was there once: then a failure is taken as one that passes.
+    /// Whether the server was reached once: then a later failure is treated as one that passes.
     met: bool,
 }
 
@@ -88,7 +88,7 @@ impl From<End> for Stop {
     }
 }
 
-/// The parts of an answer of `…/changes` that say where the log stands.
+/// The fields of an answer of `…/changes` that give the position and the head of the log.
 #[derive(Deserialize)]
 struct Changes {
     position: Position,
@@ -137,7 +137,7 @@ impl Tail {
         }
     }
 
-    /// The position to go on from, and a new token.
+    /// The position from which to go on, and a new token.
     async fn begin(&self) -> Result<(Position, String), ApiError> {
         let since = match self.position {
             Some(position) => position,
@@ -163,7 +163,7 @@ fn print(at: Position, change: &str) -> Result<(), Stop> {
     }
 }
 
-/// Makes the line of a change. Its text is kept as it is: parsing it would lose the order of a body's keys.
+/// Makes the line of a change. The text of the change is kept as it is: parsing would lose the order of a body's keys.
 fn line(at: Position, change: &str) -> anyhow::Result<String> {
     let Some(rest) = change.trim_start().strip_prefix('{') else {
         bail!("the server sent a change that is no object: {change}");

@@ -1,11 +1,12 @@
-//! The command `top`: shows what a server or a whole cluster does, as it happens.
+//! The command `top`: shows what a server or a whole cluster does at the moment.
 //!
 //! ```text
 //!   GET /metrics of each process ──▶ Numbers ──▶ picture of (Numbers before, Numbers now) ──▶ stdout
 //! ```
 //!
-//! A picture shows what has happened since the numbers before it. On a terminal it replaces the last one; elsewhere
-//! each stands below the other, with an empty line between. A process that does not answer is named, and asked again.
+//! A picture shows what has happened since the picture before. On a terminal it replaces the last picture; elsewhere
+//! the pictures stand below each other, with an empty line between. A process that does not answer is named, and asked
+//! again.
 
 mod numbers;
 mod picture;
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: cli::Top) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The numbers of all processes together, each asked after the other.
+/// The numbers of all processes together. The processes are asked one after the other.
 async fn all(processes: &[Client]) -> anyhow::Result<Numbers> {
     let mut all = Numbers::default();
     for process in processes {

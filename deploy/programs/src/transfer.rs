@@ -1,12 +1,12 @@
-//! The commands `import` and `export`: whole stores, with a line of NDJSON for each thing that happened.
+//! The commands `import` and `export`: they move whole stores, with a line of NDJSON for each thing that happened.
 //!
 //! ```text
 //!   import   file ─▶ some thousand lines ─▶ POST /v1/import ─▶ refused lines by number, a progress bar
 //!   export   GET /v1/export ─▶ a piece up to its cursor ─▶ stdout
 //! ```
 //!
-//! Invariants: a transfer that breaks off is resumed from the line or the cursor it had reached. A part of a piece is
-//! never printed.
+//! Invariants: a transfer that breaks off is resumed from the line or the cursor that it had reached. No part of a
+//! piece is ever printed alone.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write as _};
@@ -118,7 +118,7 @@ struct Part {
 impl Part {
     /// Sends the lines, of which the first has the number `first` in the file, and tries again until all are taken in.
     async fn send(self, client: &Client, first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
-        // The bytes are sent as they are: the server says which lines are not UTF-8.
+        // The bytes are sent unchanged: the server says which lines are not UTF-8.
         let text = Bytes::from(self.text);
         let resume = |line: u64| format!("it broke off; go on with: --from-line {line}");
         let mut pause = Duration::from_millis(500);
@@ -149,11 +149,11 @@ impl Part {
 /// The outcome of a report.
 enum Answer {
     Whole(Totals),
-    /// From this line of the file on nothing was taken in; the text says why.
+    /// Nothing was taken in from this line of the file on; the text says why.
     Stopped(u64, String),
 }
 
-/// Reads a report on lines of which the first has the number `first` in the file. Refused lines are shown once the
+/// Reads a report on lines of which the first has the number `first` in the file. Shows the refused lines once the
 /// report is complete.
 fn read(answer: &str, first: u64, bar: &mut Bar) -> anyhow::Result<Answer> {
     let (mut refused, mut totals, mut done) = (vec![], Totals::default(), false);
@@ -185,7 +185,7 @@ fn read(answer: &str, first: u64, bar: &mut Bar) -> anyhow::Result<Answer> {
 /// A progress bar on stderr, if that is a terminal.
 struct Bar {
     shown: bool,
-    /// The bytes read so far; the next field is their number in all, if it is known.
+    /// The bytes read so far. The next field is the number of all bytes, if it is known.
     bytes: u64,
     of: Option<u64>,
     begun: Instant,
@@ -220,7 +220,7 @@ impl Bar {
     }
 }
 
-/// Prints everything, or what comes after a cursor.
+/// Prints everything, or everything behind a cursor.
 pub(crate) async fn export(cursor: Option<String>, server: Server) -> anyhow::Result<()> {
     let client = Client::find(server)?;
     let mut at = cursor.clone();

@@ -1,4 +1,4 @@
-//! The numbers that a process tells at `/metrics`, read from their text and added up over processes.
+//! The numbers that a process gives at `/metrics`, read from their text and added up over processes.
 //!
 //! The text is OpenMetrics: a line for each sample, `name{label="value",…} number`. Lines that begin with `#` describe.
 
@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
 
-/// What every process of a cluster says alike of the stores, and what is a time: of several processes the largest
-/// counts.
+/// The numbers of the stores, which every process of a cluster gives alike, and the times: of several processes, the
+/// largest value is taken.
 const LARGEST: [&str; 9] = [
     "feedgate_archive_",
     "feedgate_events_outstanding",
@@ -20,7 +20,7 @@ const LARGEST: [&str; 9] = [
     "feedgate_worker_standstill_seconds",
 ];
 
-/// What is 1 where all is well: of several processes the smallest counts.
+/// The numbers that are 1 if all is well: of several processes, the smallest value is taken.
 const SMALLEST: [&str; 2] = ["feedgate_lease_valid", "feedgate_store_up"];
 
 /// Samples by name and labels, such as `feedgate_connections{transport="sse"}`.
@@ -28,7 +28,7 @@ const SMALLEST: [&str; 2] = ["feedgate_lease_valid", "feedgate_store_up"];
 pub(super) struct Numbers(BTreeMap<String, f64>);
 
 impl Numbers {
-    /// Reads a page. Fails if it is not one of a Feedgate process, and names the first line that is wrong.
+    /// Reads a page. Fails if the page is not of a Feedgate process, and names the first line that is wrong.
     pub(super) fn read(page: &str) -> anyhow::Result<Self> {
         let samples = page.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let samples: anyhow::Result<BTreeMap<_, _>> = samples.map(sample).collect();
@@ -58,7 +58,7 @@ impl Numbers {
         }
     }
 
-    /// The sum of all samples of this name, whatever their labels; `None` if there is none.
+    /// The sum of all samples of this name, whatever their labels; `None` if there is no such sample.
     pub(super) fn sum(&self, name: &str) -> Option<f64> {
         self.labelled(name).map(|(_, value)| value).reduce(|sum, value| sum + value)
     }
@@ -73,7 +73,8 @@ impl Numbers {
         })
     }
 
-    /// What each sample has grown by since `before`. A counter of a process that was started again has not shrunk.
+    /// How much each sample has grown since `before`. A counter that is smaller, since its process was restarted,
+    /// counts as 0.
     pub(super) fn since(&self, before: &Self) -> Self {
         let grown = |(name, now): (&String, &f64)| {
             let was = before.0.get(name).copied().unwrap_or_default();
@@ -83,7 +84,7 @@ impl Numbers {
     }
 
     /// The bound of the bucket in which this share of a histogram's values lies, in the histogram's unit; infinite
-    /// beyond the last bound. `None` if there is no value.
+    /// above the last bound. `None` if the histogram has no values.
     pub(super) fn quantile(&self, histogram: &str, share: f64) -> Option<f64> {
         let mut buckets: Vec<(f64, f64)> = vec![];
         for (labels, count) in self.labelled(&format!("{histogram}_bucket")) {

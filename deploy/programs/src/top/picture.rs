@@ -1,14 +1,14 @@
-//! One picture of `feedgate top`: what there is, what happened a second since the numbers before, and what is wrong.
+//! One picture of `feedgate top`: the present numbers, the rates since the last picture, and what is wrong.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::numbers::Numbers;
 
-/// Outcomes and reasons that are as they should be. All others are shown if they happen.
+/// Outcomes and reasons that are normal. All others are shown when they happen.
 const FINE: [&str; 8] = ["accepted", "done", "sent", "coalesced", "goodbye", "gone", "replaced", "answered"];
 
-/// Draws what `now` says, and what has happened in the time `passed` since `before`. Its lines end without a newline.
+/// Draws the numbers of `now`, and what has happened in the time `passed` since `before`. The last line has no newline.
 pub(super) fn draw(title: &str, passed: Duration, before: &Numbers, now: &Numbers) -> String {
     let grown = now.since(before);
     let picture = Picture { now, grown: &grown, secs: passed.as_secs_f64().max(0.001) };
@@ -26,7 +26,7 @@ pub(super) fn draw(title: &str, passed: Duration, before: &Numbers, now: &Number
 
 struct Picture<'a> {
     now: &'a Numbers,
-    /// What each counter has grown by.
+    /// How much each counter has grown.
     grown: &'a Numbers,
     secs: f64,
 }
@@ -105,7 +105,7 @@ impl Picture<'_> {
         lines
     }
 
-    /// What a person should look at.
+    /// The problems that a person should look at.
     fn wrong(&self) -> Vec<String> {
         let mut wrong = vec![];
         for (store, up) in self.now.labelled("feedgate_store_up") {
@@ -163,7 +163,7 @@ impl Picture<'_> {
         format!("p50 {}, p99 {}", bound(0.5), bound(0.99))
     }
 
-    /// The connections of each transport that has some.
+    /// The connections of each transport that has any.
     fn parts(&self) -> String {
         let parts = self.now.labelled("feedgate_connections").filter(|(_, count)| *count > 0.0);
         let parts: Vec<String> = parts.map(|(labels, count)| format!("{} {}", value(labels), number(count))).collect();
@@ -171,12 +171,12 @@ impl Picture<'_> {
     }
 }
 
-/// The value of the last of these labels: outcomes and reasons stand last.
+/// The value of the last of these labels, since outcomes and reasons are last.
 fn value(labels: &str) -> &str {
     labels.rsplit_once("=\"").map_or(labels, |(_, rest)| rest.trim_end_matches('"'))
 }
 
-/// A number with a comma between thousands, and one decimal if it is below ten and has any.
+/// A number with a comma between thousands, and with one decimal if it is below ten and not whole.
 fn number(n: f64) -> String {
     if n < 10.0 && n.fract() >= 0.05 && n.fract() < 0.95 {
         return format!("{n:.1}");
@@ -188,7 +188,7 @@ fn number(n: f64) -> String {
     groups.chain(rest).collect::<Vec<_>>().join(",")
 }
 
-/// A time in the largest unit that it fills.
+/// A time in the largest unit of which it has at least one.
 fn time(secs: f64) -> String {
     let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (0.001, "ms")];
     let (unit, name) = units.into_iter().find(|(unit, _)| secs >= *unit).unwrap_or((0.001, "ms"));
