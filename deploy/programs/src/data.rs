@@ -35,14 +35,14 @@ pub(crate) fn lock(data: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// The file that tells clients where the server is; dropping this removes it.
+/// The file that tells clients where the server is. Dropping this removes the file.
 pub(crate) struct Announced {
     url: PathBuf,
     _lock: Option<File>,
 }
 
-/// Tells clients where the server is. The directory must be locked; `lock` is kept as long as the result. The file is
-/// written under another name and renamed, so that no client reads a part of it.
+/// Tells clients where the server is. The directory must be locked; `lock` is held as long as the result. The file is
+/// written under another name and renamed, so that no client reads only a part of it.
 pub(crate) fn announce(data: &Path, url: &str, lock: Option<File>) -> anyhow::Result<Announced> {
     let (draft, place) = (data.join(".server.url.new"), url_file(data));
     std::fs::write(&draft, url)
@@ -62,7 +62,7 @@ fn url_file(data: &Path) -> PathBuf {
     data.join("server.url")
 }
 
-/// The URL of the server of this data directory; `None` if none runs.
+/// The URL of the server of this data directory; `None` if no server runs.
 pub(crate) fn server_url(data: &Path) -> anyhow::Result<Option<String>> {
     let path = url_file(data);
     match std::fs::read_to_string(&path) {

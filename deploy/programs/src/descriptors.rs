@@ -6,8 +6,8 @@
 //!                                             └─▶ the rest           devices
 //! ```
 //!
-//! Invariant: what the gateway admits never adds up to the limit. A store that cannot open a file stays broken, while a
-//! device that is refused can come again.
+//! Invariant: the connections that the gateway admits never add up to the limit. A store that cannot open a file stays
+//! broken, while a device that is refused can connect again.
 
 use anyhow::bail;
 use feedgate_gateway::Settings;
@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// accepted only to be refused.
 const RESERVE: u64 = 256;
 
-/// The least limit of open files: with fewer there would be hardly any room for devices.
+/// The least limit of open files: with fewer, there would be hardly any room for devices.
 const LIMIT_MIN: u64 = RESERVE + 64;
 
 /// Raises the limit of open files as far as the system allows, and gives the limit.
@@ -33,7 +33,7 @@ pub(crate) fn raise() -> u64 {
     current.unwrap_or(u64::MAX)
 }
 
-/// The settings, with their connections reduced to what fits into `limit` descriptors, on `ports` ports.
+/// The settings, with the numbers of connections reduced to what fits into `limit` descriptors, on `ports` ports.
 pub(crate) fn fit(limit: u64, ports: usize, settings: Settings) -> anyhow::Result<Settings> {
     if limit < LIMIT_MIN {
         bail!(

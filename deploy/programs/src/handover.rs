@@ -1,4 +1,5 @@
-//! Gives the ports of this process over to a new program, which is this process from then on, when it gets SIGUSR2.
+//! Gives the ports of this process over to a new program when this process gets SIGUSR2. The process then runs that
+//! program.
 //!
 //! ```text
 //!   SIGUSR2 ─▶ the program at the path of this one ─▶ does it take the settings? ─ no ─▶ the log says why; all goes on
@@ -24,24 +25,24 @@ use tokio::time::Instant;
 
 use crate::passed::{BEGAN, Began, FIRST, Held};
 
-/// The program that this process runs, whatever stands at its path by now.
+/// The program that this process runs, even if there is another file at its path now.
 const MYSELF: &str = "/proc/self/exe";
 
-/// How long answers end their connections before nothing is accepted any more, so that a client that keeps its
-/// connection hears of it in an answer and loses no request.
+/// How long answers end their connections before connections are no longer accepted. So a client that keeps its
+/// connection learns of it from an answer, and loses no request.
 pub(crate) const LAST_CALL: Duration = Duration::from_secs(1);
 
 /// How long the new program may take to read the settings.
 const CHECKED_WITHIN: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether it has ended.
+/// How often this process checks whether the new program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Asks for a hand-over.
 pub(crate) struct Asked(Signal);
 
 impl Asked {
-    /// From now on SIGUSR2 is an event, and does not end the process.
+    /// Makes SIGUSR2 an event from now on, which does not end the process.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let asked = signal(SignalKind::user_defined2())?;
         // A program that hands over blocks SIGUSR2 first. Now this program listens to the signal, and lets it through.
@@ -49,7 +50,7 @@ impl Asked {
         Ok(Self(asked))
     }
 
-    /// Waits until a hand-over is asked for to a program that takes the settings. Cancel safe.
+    /// Waits until a hand-over is asked for, to a program that accepts the settings. Cancel safe.
     pub(crate) async fn next(&mut self, successor: &Successor) {
         loop {
             self.0.recv().await;
@@ -79,8 +80,8 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// The one at the path by which this process was started, with the same command line. `has_commands` says whether
-    /// settings are checked by a command, as those of `feedgate` are, and not by a flag.
+    /// The program at the path by which this process was started, with the same command line. `has_commands` says
+    /// whether a command checks the settings, as for `feedgate`, and not a flag.
     pub(crate) fn of(has_commands: bool) -> Self {
         let mut line = std::env::args_os();
         let program = line.next().unwrap_or_else(|| MYSELF.into());
@@ -114,10 +115,10 @@ impl Successor {
         Err(anyhow!("{name} does not start ({ended}): {}", said.trim().replace("\n  ", "; ").replace('\n', " ")))
     }
 
-    /// Replaces this program by the new one, or else by itself. Returns only if neither can be executed.
+    /// Replaces this program by the new one, or else by itself. Returns only if neither of the two can be executed.
     pub(crate) fn execute(&self, held: &[Held], began: Began) -> anyhow::Error {
         let began = began.executed();
-        // A second SIGUSR2 would end the new program as long as it does not listen to it.
+        // A second SIGUSR2 would end the new program until it handles the signal.
         if let Err(error) = only_usr2().thread_block() {
             tracing::warn!(%error, "SIGUSR2 cannot be held back");
         }
@@ -129,7 +130,8 @@ impl Successor {
     fn execute_one(&self, program: &OsStr, held: &[Held], began: Began) -> anyhow::Error {
         let names: Vec<&str> = held.iter().map(|held| held.setting).collect();
         let mappings = held.iter().zip(FIRST..).map(|(held, child_fd)| {
-            // Above all numbers that are given, so that none of these is overwritten if the execution fails.
+            // These numbers are above all numbers that are given, so that no given descriptor is overwritten if the
+            // execution fails.
             let above = FIRST + held_max(names.len());
             Ok(FdMapping { parent_fd: rustix::io::fcntl_dupfd_cloexec(&held.listener, above)?, child_fd })
         });
@@ -163,7 +165,8 @@ fn held_max(count: usize) -> i32 {
     i32::try_from(count).expect("a process has few ports")
 }
 
-/// The command line by which a program, with commands or without, reads the settings that this line gives, and ends.
+/// The command line with which a program, with commands or without, reads the settings that this line gives, and then
+/// ends.
 fn check_line(has_commands: bool, args: &[OsString]) -> Vec<OsString> {
     let given = start_line(args);
     if !has_commands {
@@ -173,7 +176,7 @@ fn check_line(has_commands: bool, args: &[OsString]) -> Vec<OsString> {
     [OsString::from("check-config")].into_iter().chain(flags.iter().cloned()).collect()
 }
 
-/// The command line of the next process. A loss is accepted once, by the person who starts the first.
+/// The command line of the next process. Only the person who starts the first process accepts a loss, and only once.
 fn start_line(args: &[OsString]) -> Vec<OsString> {
     args.iter().filter(|arg| *arg != "--accept-loss").cloned().collect()
 }

@@ -33,22 +33,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::stores::Stores;
 
-/// The stores that do not all answer a small read within this time are not available.
+/// If the stores do not all answer a small read within this time, they are not available.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// A worker that has work, but has done no step of it for this long, may do better as a new process.
+/// A worker that has work, but has done no step for this long, may work again after a restart.
 const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
 /// The most time for a whole connection.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// The `Content-Type` of all answers but the numbers.
+/// The `Content-Type` of all answers except `/metrics`.
 const JSON: &str = "application/json";
 
 /// The most connections at a time: more than any monitor needs.
 const CONNECTIONS_MAX: usize = 32;
 
-/// The stores and the pulse of a worker, from which its health is answered.
+/// The stores of a worker and its pulse, from which the answers about its health are made.
 pub(crate) struct Health {
     archive: Arc<dyn Status>,
     inboxes: Arc<dyn Inboxes>,
@@ -61,8 +61,8 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// The health of the worker with this pulse on these stores. A loop of it may take `silence_max` to come round.
-    /// What it counts is in `registry`.
+    /// The health of the worker with this pulse on these stores. Each loop of the worker may take `silence_max` to come
+    /// round. `registry` holds the numbers of the worker.
     pub(crate) fn new(stores: &Stores, pulse: Arc<Pulse>, silence_max: Duration, registry: Registry) -> Self {
         Self {
             archive: stores.archive.clone(),

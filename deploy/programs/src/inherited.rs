@@ -1,4 +1,4 @@
-//! Listeners that were opened for this process: by systemd, or by the process before at a hand-over.
+//! Listeners that were opened for this process: by systemd, or by the process before this one at a hand-over.
 //!
 //! ```text
 //!   LISTEN_PID=<this process>  LISTEN_FDS=2  LISTEN_FDNAMES=listen:admin_listen   (sd_listen_fds(3))
@@ -6,8 +6,8 @@
 //!   descriptor 4 ─▶ the setting of its address ┴─▶ taken in place of a bind; a setting without one is bound
 //! ```
 //!
-//! Invariant: what is given and fits no setting stops the start. Otherwise its connections would wait for ever. Only
-//! after a hand-over it is closed, since the settings may have changed.
+//! Invariant: a listener that is given and fits no setting stops the start; otherwise its connections would wait for
+//! ever. Only after a hand-over such a listener is closed instead, since the settings may have changed.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -24,7 +24,7 @@ const SETTINGS: [&str; 3] = ["listen", "admin_listen", "health_listen"];
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
     given: Vec<Given>,
-    /// When the process before stopped to accept, if this process took over from it.
+    /// When the previous process stopped accepting connections, if this process took over from it.
     pub(crate) handed_over: Option<Began>,
 }
 
@@ -37,8 +37,8 @@ struct Given {
 }
 
 impl Inherited {
-    /// Takes what was given to this process. It is called before the process opens anything, so that the numbers mean
-    /// what was given.
+    /// Takes the listeners that were given to this process. Call this before the process opens anything, so that the
+    /// numbers of the descriptors still mean these listeners.
     ///
     /// # Errors
     /// Names the variable or the descriptor that is wrong.
@@ -70,7 +70,7 @@ impl Inherited {
     /// Ends the claims. `wanted` are the settings with what they say.
     ///
     /// # Errors
-    /// Names what was given and is for none of them, unless a process before gave it: then it is closed.
+    /// Names a listener that fits no setting, unless a previous process gave it: then the listener is closed.
     pub(crate) fn end(self, wanted: &[(&str, SocketAddr)]) -> anyhow::Result<()> {
         let Some(left) = self.given.first() else { return Ok(()) };
         let wanted: Vec<String> = wanted.iter().map(|(setting, address)| format!("{setting} is {address}")).collect();
@@ -91,7 +91,7 @@ impl Inherited {
 
 /// The names of the listeners that were given to the process with this id; `None` if none were given to it.
 fn names(variable: impl Fn(&str) -> Option<String>, pid: u32) -> anyhow::Result<Option<Vec<String>>> {
-    // A process that was started by the one they were for may still see the variables.
+    // A child of the process for which the listeners were meant may still see the variables.
     let Some(to) = variable("LISTEN_PID") else { return Ok(None) };
     let to: u32 = to.parse().map_err(|_| anyhow!("LISTEN_PID is the id of a process, not {to:?}"))?;
     let Some(count) = variable("LISTEN_FDS").filter(|_| to == pid) else { return Ok(None) };
@@ -108,8 +108,8 @@ fn names(variable: impl Fn(&str) -> Option<String>, pid: u32) -> anyhow::Result<
     Ok(Some(names.into_iter().take(count).collect()))
 }
 
-/// Which of those that were given, each with its name and its address, is for a setting that says `address`: the one
-/// that has its name, or else one whose name is no setting's. Its address must be the same; port 0 is any port.
+/// Which of the given listeners, each with its name and its address, is for a setting that says `address`: the one with
+/// the name of the setting, or else one whose name is no setting. The addresses must be the same; port 0 is any port.
 fn fitting(given: &[(&str, SocketAddr)], setting: &str, address: SocketAddr) -> Option<usize> {
     let fits = |at: SocketAddr| at.ip() == address.ip() && (address.port() == 0 || at.port() == address.port());
     let named = given.iter().position(|(name, at)| *name == setting && fits(*at));

@@ -40,10 +40,9 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// The most bytes of a set.
 const SET_MAX_BYTES: usize = 256 * 1024;
 
-/// Fetches the set of `source` for `verifier` until `stop`. Never fails: what cannot be fetched is in the log, and is
-/// tried again.
+/// Fetches the set of `source` for `verifier` until `stop`. Never fails: a failed fetch is logged and tried again.
 pub(crate) async fn keep(verifier: Arc<Verifier>, source: Source, stop: CancellationToken) -> anyhow::Result<()> {
-    // Until the first set has come, a token that names a key of it is to be tried again.
+    // Until the first set has come, a client with a token of an unknown key is told to try again.
     verifier.publish(None);
     tokio::select! {
         () = stop.cancelled() => {}
@@ -61,7 +60,7 @@ async fn keep_fetching(verifier: &Verifier, source: &Source) {
                 verifier.publish(Some(&set));
                 (fetched, pause) = (Instant::now(), PAUSE);
                 sleep(PAUSE).await;
-                // A token may have named an unknown key before this fetch, too; then one fetch brings nothing new.
+                // A token may have named an unknown key before this fetch too; then one more fetch brings nothing new.
                 let _ = timeout(REFRESH - PAUSE, verifier.unknown_key()).await;
             }
             Err(error) => {
@@ -76,7 +75,7 @@ async fn keep_fetching(verifier: &Verifier, source: &Source) {
     }
 }
 
-/// Where a set is published.
+/// The URL at which a set is published, and the client that fetches it.
 pub(crate) struct Source {
     url: Uri,
     outbound: Outbound,

@@ -1,4 +1,4 @@
-//! Whose stores three URLs name: those of this process alone, or those that several processes share.
+//! Which stores three URLs name: those of this process alone, or those that several processes share.
 //!
 //! ```text
 //!   archive_url   inbox_url            bus_url
@@ -6,8 +6,8 @@
 //!   postgres://   redis:// rediss://   nats:// tls://   any number of processes (feature `cluster`)
 //! ```
 //!
-//! Invariant: all three are embedded or none is. No other process can see what one process holds in its own files, so a
-//! mixture would be a cluster whose parts do not know of each other.
+//! Invariant: all three are embedded or none is. No other process can see what one process holds in its own files, so
+//! the parts of a mixed cluster would not know of each other.
 
 use crate::url::StoreUrl;
 
@@ -24,7 +24,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What the URLs of the Archive, the inboxes and the bus say, or all that is wrong with them.
+    /// The kind of the stores that the URLs of the Archive, the inboxes and the bus name, or all that is wrong with the
+    /// URLs.
     pub(crate) fn of(archive: &StoreUrl, inbox: &StoreUrl, bus: &StoreUrl) -> Result<Self, Vec<String>> {
         let urls = [
             ("archive_url", archive, &["postgres", "postgresql"], "postgres://USER@HOST/DATABASE"),

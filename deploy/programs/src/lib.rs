@@ -86,7 +86,7 @@ pub fn timeline() -> ExitCode {
     end(cluster::programs::TIMELINE, cluster::programs::Timeline::parse().run().map(|()| ExitCode::SUCCESS))
 }
 
-/// The error and what it comes from, in one line. A source whose text is said already is left out.
+/// The error and its causes, in one line. A cause whose text is said already is left out.
 pub(crate) fn told(error: &anyhow::Error) -> String {
     let said = error.chain().map(ToString::to_string);
     said.reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") }).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Runs the parts of a process as tasks, until a signal or until one of them ends by itself.
+//! Runs the parts of a process as tasks, until a signal comes or one of the parts ends by itself.
 //!
 //! ```text
 //!   parts run ──┬─ signal ─────────▶ stop ▶ every part drains ▶ exit 0
@@ -27,8 +27,8 @@ const INTERRUPTED: i32 = 130;
 /// How long a process that has failed may drain, so that its supervisor can start another one soon.
 const FAILED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a process that hands over may drain, during which nothing is accepted. The next program does work again
-/// that is cut short.
+/// How long a process that hands over may drain. During this time no connection is accepted. The next program repeats
+/// the work that is cut short.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long tasks that are cut short may take to release the stores.
@@ -47,7 +47,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on a signal is an event, and does not end the process.
+    /// Makes each of these signals an event from now on, which does not end the process.
     pub(crate) fn new() -> std::io::Result<Self> {
         let [interrupt, terminate, hang_up] =
             [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
@@ -76,12 +76,12 @@ async fn gone(hang_up: &mut Signal, on_terminal: bool) {
     }
 }
 
-/// How a process has ended that did not fail.
+/// How a process that did not fail has ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// It was told to stop.
+    /// The process was told to stop.
     Stopped,
-    /// Another program goes on with its ports.
+    /// Another program goes on with the ports of the process.
     HandsOver {
         /// The listeners of its ports, still open.
         held: Vec<Held>,
@@ -111,7 +111,7 @@ impl Parts {
     /// Runs until a signal, until `leaves` or until the end of a part, drains, and then runs `last` in any case. Gives
     /// the first failure; after `leaves` it gives the ports that are `held`, whatever has failed then, since the next
     /// program goes on from what is on the disk. A second signal exits the process, and so does a drain after a failure
-    /// that takes too long; `program` is who then says what has failed.
+    /// that takes too long; then the failure is printed under the name `program`.
     pub(crate) async fn run_until(
         mut self,
         program: &str,
@@ -195,7 +195,7 @@ impl Parts {
     }
 }
 
-/// Gives what has failed, once the drain after it has taken too long; waits for ever if nothing has failed.
+/// Gives the failure once the drain after it has taken too long; waits for ever if nothing has failed.
 async fn too_long(failed: Option<String>) -> String {
     match failed {
         Some(failed) => {

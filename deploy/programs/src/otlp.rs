@@ -4,8 +4,8 @@
 //!   a span ends ─▶ queue, or left out if that is full ─▶ a batch a second, or as soon as one is whole ─▶ POST /v1/traces
 //! ```
 //!
-//! Invariants: who ends a span never waits. Memory is bounded: [`QUEUE`] spans and one batch. A collector that is away
-//! or slow costs spans and a line in the log now and then, and nothing else.
+//! Invariants: the code that ends a span never waits. Memory is bounded: [`QUEUE`] spans and one batch. A collector
+//! that is away or slow costs spans and a line in the log now and then, and nothing else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::life::Parts;
 use crate::outbound::{self, Outbound, Reach};
 use crate::settings::Settings;
 
-/// The most spans that wait; further ones are left out.
+/// The most spans that wait. Further spans are left out.
 const QUEUE: usize = 4096;
 
 /// The most spans in one request.
@@ -47,13 +47,13 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the last spans may take when the process ends.
 const LAST: Duration = Duration::from_secs(1);
 
-/// A line about spans that were not sent comes at most this often.
+/// The least time between two log lines about spans that were not sent.
 const SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// The most bytes that are read of an answer.
 const ANSWER_MAX: usize = 64 * 1024;
 
-/// Begins to trace the program, if the settings say so. Gives what sends the spans. Fails if the system has no
+/// Begins to trace the program, if the settings say so. Gives the part that sends the spans. Fails if the system has no
 /// certificates of authorities.
 pub(crate) fn begin(program: &'static str, settings: &Settings) -> anyhow::Result<Option<Sending>> {
     let Some(url) = settings.traces.url() else { return Ok(None) };
@@ -73,7 +73,7 @@ pub(crate) fn begin(program: &'static str, settings: &Settings) -> anyhow::Resul
     Ok(Some(Sending { exporter, spans, scope: scope(), left_out, said: None }))
 }
 
-/// Adds what sends the spans to the parts of this process.
+/// Adds the part that sends the spans to the parts of this process.
 pub(crate) fn add(parts: &mut Parts, sending: Option<Sending>) {
     if let Some(sending) = sending {
         let stop = parts.stop();
@@ -84,8 +84,8 @@ pub(crate) fn add(parts: &mut Parts, sending: Option<Sending>) {
     }
 }
 
-/// The attributes that name this process. `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` of the environment stand
-/// in it too.
+/// The attributes that name this process. It also contains the attributes of `OTEL_RESOURCE_ATTRIBUTES` and
+/// `OTEL_SERVICE_NAME` from the environment.
 fn resource(program: &'static str, settings: &Settings) -> Resource {
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let named = match std::env::var("OTEL_SERVICE_NAME") {
@@ -101,12 +101,12 @@ fn scope() -> InstrumentationScope {
     InstrumentationScope::builder("feedgate").with_version(env!("CARGO_PKG_VERSION")).build()
 }
 
-/// A trace is sampled if the last 63 bits of its id are below this, as the samplers of OpenTelemetry do.
+/// The bound for sampling: a trace is sampled if the last 63 bits of its id are below it, as OpenTelemetry does.
 fn threshold(share: f64) -> u64 {
     (share * 2_f64.powi(63)) as u64
 }
 
-/// Where spans wait to be sent.
+/// The queue of the spans that wait to be sent.
 struct Queue {
     queue: mpsc::Sender<Span>,
     left_out: Arc<AtomicU64>,
@@ -121,7 +121,7 @@ impl Sink for Queue {
     }
 
     fn number(&self) -> u64 {
-        // A number that is no random one makes a trace look odd, and harms nothing else.
+        // If this is no random number, the trace looks odd, and nothing else is harmed.
         getrandom::u64().unwrap_or(1)
     }
 
@@ -142,12 +142,12 @@ pub(crate) struct Sending {
     spans: mpsc::Receiver<Span>,
     scope: InstrumentationScope,
     left_out: Arc<AtomicU64>,
-    /// When the log was last told of spans that were not sent.
+    /// When the log was last told about spans that were not sent.
     said: Option<Instant>,
 }
 
 impl Sending {
-    /// Sends spans until `stop`, and then those that wait.
+    /// Sends spans until `stop`, and then the spans that still wait.
     async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
@@ -180,7 +180,7 @@ impl Sending {
         let _ = timeout(LAST, last).await;
     }
 
-    /// Sends the batch, and leaves it empty. A batch that is not taken is left out.
+    /// Sends the batch, and leaves it empty. The spans of a batch that is not taken are left out.
     async fn send(&mut self, batch: &mut Vec<Span>) {
         let count = batch.len() as u64;
         let spans = batch.drain(..).map(|span| data(span, &self.scope)).collect();
@@ -229,7 +229,7 @@ fn data(span: Span, scope: &InstrumentationScope) -> SpanData {
     }
 }
 
-/// The name of a span; that of a request is its method and route.
+/// The name of a span. A request has its method and route as the name.
 fn name(stage: Stage, attributes: &[(&'static str, Value)]) -> String {
     let text = |wanted: &str| {
         let found = attributes.iter().find(|(key, _)| *key == wanted);

@@ -1,11 +1,11 @@
-//! Requests of this process to servers of others: to fetch the keys of tokens, and to call the webhook.
+//! Requests of this process to other servers: to fetch the keys of tokens, and to call the webhook.
 //!
 //! ```text
 //!   request ─▶ resolve the host ─▶ may the addresses be reached? ─▶ connect to just these ─▶ answer, bounded
 //! ```
 //!
 //! Invariants: no redirect is followed. An address is checked when it is connected to, so a name that changes its
-//! addresses in between gains nothing. Time and size of an answer are bounded.
+//! addresses in between does not get around the check. Time and size of an answer are bounded.
 
 use std::error::Error;
 use std::io;
@@ -30,7 +30,7 @@ use tower_service::Service;
 pub(crate) enum Reach {
     /// Any address may be reached.
     All,
-    /// Addresses of the Internet, and whatever these hosts resolve to.
+    /// Addresses of the Internet, and all addresses of these hosts.
     Public {
         /// Names or addresses, as they stand in URLs.
         but: Arc<[String]>,
@@ -46,7 +46,7 @@ impl Reach {
         }
     }
 
-    /// Why the host of a URL may not be reached, if that is certain before its name is resolved.
+    /// Why the host of a URL may not be reached, if this is certain before the name of the host is resolved.
     pub(crate) fn check(&self, url: &Uri) -> Result<(), String> {
         let host = url.host().unwrap_or_default();
         match bare(host).parse() {
@@ -62,12 +62,12 @@ fn refused(host: &str, address: IpAddr) -> String {
     format!("{host}{address} is private; name the host in push.allow_private if that is right")
 }
 
-/// Whether a URL names a host, and no user.
+/// Whether a URL has a host, and no user.
 pub(crate) fn is_without_user(url: &Uri) -> bool {
     url.authority().is_some_and(|authority| !authority.as_str().contains('@'))
 }
 
-/// A URL as an error may show it: a user and a password are not repeated.
+/// A URL as an error may show it: without a user and a password.
 pub(crate) fn shown(url: &str) -> &str {
     if url.contains('@') { "one with a user" } else { url }
 }
@@ -77,7 +77,7 @@ pub(crate) fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// Whether an address belongs to the Internet at large: to no private network, machine, link, group, or example.
+/// Whether an address is public: not of a private network, this machine, a link, a group, or an example.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
@@ -101,7 +101,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_multicast())
 }
 
-/// Only 2000::/3 is given out. Ways to reach an IPv4 address, and examples, are left out of it.
+/// Only 2000::/3 is assigned. The parts that lead to an IPv4 address, and the examples, are left out.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     a & 0xe000 == 0x2000 && a != 0x2002 && !(a == 0x2001 && (b < 0x0200 || b == 0x0db8)) && a != 0x3fff
@@ -137,7 +137,7 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// A client for requests to others, by HTTP/1 with or without TLS.
+/// A client for requests to other servers, by HTTP/1 with or without TLS.
 pub(crate) struct Outbound {
     reach: Reach,
     client: legacy::Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>,
@@ -174,7 +174,7 @@ pub(crate) async fn body(answer: Response<Incoming>, max: usize) -> anyhow::Resu
     Ok(body.map_err(|error| anyhow!("{error}, where at most {max} bytes are read"))?.to_bytes())
 }
 
-/// An error with all that it comes from. The texts of clients for HTTP say little by themselves.
+/// An error with all its causes. The errors of HTTP clients say little without them.
 pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! What passes from one process to the next at a hand-over: the listeners, and when the first one stopped to accept.
+//! What one process passes to the next at a hand-over: the listeners, and when the first process stopped accepting.
 
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anyhow::Context;
 
-/// The variable that tells the next process when the one before stopped to accept, and when it was executed.
+/// The variable that tells the next process when the previous one stopped accepting, and when the next was executed.
 pub(crate) const BEGAN: &str = "LISTEN_HANDED_OVER";
 
 /// The number of the first descriptor that is given to a process.
@@ -28,7 +28,7 @@ impl Held {
     }
 }
 
-/// When the gap of a hand-over began, in milliseconds of the clock of the machine that no one sets.
+/// When the gap of a hand-over began, in milliseconds of the monotonic clock of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Began {
     stopped_ms: u64,
@@ -36,18 +36,18 @@ pub(crate) struct Began {
 }
 
 impl Began {
-    /// Now nothing is accepted any more.
+    /// Notes that from now on no connection is accepted.
     pub(crate) fn now() -> Self {
         let now = now_ms();
         Self { stopped_ms: now, executed_ms: now }
     }
 
-    /// The program that goes on is executed now.
+    /// Notes that the next program is executed now.
     pub(crate) fn executed(self) -> Self {
         Self { executed_ms: now_ms(), ..self }
     }
 
-    /// Tells how long nothing was accepted, which ends now.
+    /// Logs how long no connection was accepted. This gap ends now.
     pub(crate) fn tell(self) {
         let now = now_ms();
         let [gap_ms, leaving_ms, starting_ms] =

@@ -27,7 +27,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Binds what the settings ask for, one port, or two if they split, but for listeners that were given.
+    /// Binds what the settings ask for, one port, or two if they split, except listeners that were given.
     pub(crate) fn bind(settings: &Settings, inherited: Inherited) -> anyhow::Result<Self> {
         let wanted = if settings.splits() {
             vec![("listen", settings.listen, Surface::Readers), ("admin_listen", settings.admin_listen, Surface::All)]
@@ -50,7 +50,7 @@ impl Ports {
         self.addresses[0]
     }
 
-    /// The address where the API key is accepted, which is that of the last port.
+    /// The address where the API key is accepted. It is the address of the last port.
     pub(crate) fn backends(&self) -> SocketAddr {
         self.addresses[self.addresses.len() - 1]
     }
@@ -74,7 +74,7 @@ pub(crate) fn open(
     mut inherited: Inherited,
 ) -> anyhow::Result<Vec<TcpListener>> {
     let claimed: Vec<_> = wanted.iter().map(|(setting, address)| inherited.claim(setting, *address)).collect();
-    // What is left is closed before anything is bound, since it may be in the way.
+    // The rest is closed before anything is bound, since it may be in the way.
     inherited.end(wanted)?;
     let open = wanted.iter().zip(claimed).map(|((setting, address), claimed)| match claimed {
         Some(listener) => taken(listener).with_context(|| format!("the socket that was given for {setting}")),
@@ -83,7 +83,7 @@ pub(crate) fn open(
     open.collect()
 }
 
-/// A listener that was given, as if it was bound here.
+/// A listener that was given, made ready as if it was bound here.
 fn taken(listener: std::net::TcpListener) -> std::io::Result<TcpListener> {
     listener.set_nonblocking(true)?;
     SockRef::from(&listener).listen(BACKLOG as i32)?;

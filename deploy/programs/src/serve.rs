@@ -40,7 +40,7 @@ use crate::stores::Stores;
 use crate::tls;
 use crate::webhook::{Key, Webhook};
 
-/// What a process does, by the program it is.
+/// What a process does, given by its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Role {
     /// The name of the program.
@@ -57,8 +57,8 @@ impl Role {
 }
 
 /// Serves until a signal, with the settings that `source` reads, now and at each reload. `accept_loss` is passed to
-/// [`Stores::open_embedded`]. Fails if it could not start, or could not go on. At a hand-over this process goes on as
-/// another program.
+/// [`Stores::open_embedded`]. Fails if the process could not start, or could not go on. At a hand-over the process then
+/// runs another program.
 pub(crate) fn run(role: Role, source: Source, accept_loss: bool) -> anyhow::Result<()> {
     let inherited = Inherited::take()?;
     let settings = source()?;
@@ -79,11 +79,11 @@ pub(crate) fn run(role: Role, source: Source, accept_loss: bool) -> anyhow::Resu
 struct Leaving {
     held: Vec<Held>,
     began: Began,
-    /// Clients find the ports at the same place meanwhile.
+    /// So clients find the ports at the same place meanwhile.
     _announced: Option<Announced>,
 }
 
-/// Serves until the process is to end, or gives what another program takes over.
+/// Serves until the process is to end. At a hand-over, gives what the next program takes over.
 async fn serve(
     role: Role,
     settings: Settings,
@@ -246,7 +246,7 @@ async fn start(
     Ok(Started { parts, stores, announced: Some(announced), gateway: Some(gateway), held: ports.held, banner })
 }
 
-/// Starts a worker alone: it keeps nothing, and needs a port only for its health.
+/// Starts a worker alone. A worker keeps nothing, and needs a port only for its health.
 async fn start_worker(
     role: Role,
     settings: &Settings,
@@ -270,8 +270,8 @@ async fn start_worker(
     Ok(Started { parts, stores, announced: None, gateway: None, held, banner })
 }
 
-/// The feeds. The Archive gives the named ones their numbers, the same to every node, and tells users of what happens
-/// by items that go to them.
+/// The feeds. The Archive gives the named feeds their numbers, the same to every node, and notifies users by items that
+/// go to these feeds.
 async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds>> {
     let named = settings.interned_feeds(&*stores.archive, &NamedFeeds::default()).await?;
     let search = settings.search.text().map_err(|problem| anyhow!(problem))?;
@@ -286,7 +286,7 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
     Ok(Arc::new(feeds))
 }
 
-/// The webhook of the settings, if there is one; `keys` gives what signs its calls.
+/// The webhook of the settings, if there is one; `keys` gives the keys that sign its calls.
 fn webhook(
     settings: &Settings,
     keys: impl FnOnce() -> anyhow::Result<Vec<Key>>,
@@ -298,7 +298,7 @@ fn webhook(
     webhook.context("push.webhook_url").map(|webhook| Some(Arc::new(webhook)))
 }
 
-/// Adds a worker to the parts, and if there is a webhook, the sender that calls it. What the worker counts goes to
+/// Adds a worker to the parts, and if there is a webhook, the sender that calls it. The numbers of the worker go to
 /// `registry`.
 fn add_worker(
     parts: &mut Parts,
@@ -359,8 +359,8 @@ fn backends(ports: &Ports, settings: &Settings) -> String {
     format!("{scheme}://{}", ports.backends())
 }
 
-/// The address of the console. On a terminal it is a link that opens it; elsewhere stdout may be a log, which must hold
-/// no ticket.
+/// The address of the console. On a terminal it is a link that opens the console; elsewhere stdout may be a log, which
+/// must hold no ticket.
 fn console(backends: &str, gateway: &Gateway) -> anyhow::Result<String> {
     let page = format!("{backends}/");
     if !std::io::stdout().is_terminal() {

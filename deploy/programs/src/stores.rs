@@ -1,4 +1,4 @@
-//! All stores of a process, and the opening of those that it holds in its own files.
+//! All stores of a process, and how to open the embedded ones.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const STANDALONE: &str = "standalone";
 
 /// All five stores of a process, open.
 pub(crate) struct Stores {
-    /// Users, items and edges: what no other store can replace.
+    /// Users, items and edges. No other store can restore these.
     pub(crate) archive: Arc<dyn Archive>,
     /// The change logs of readers.
     pub(crate) inboxes: Arc<dyn Inboxes>,
@@ -32,9 +32,9 @@ pub(crate) struct Stores {
     /// The connection to NATS, by which backends may send calls.
     #[cfg(feature = "cluster")]
     pub(crate) bus: Option<feedgate_nats::Bus>,
-    /// What is counted of the calls to their servers. Who starts takes it, and adds the numbers of the process.
+    /// The numbers of the calls to the servers of the stores. The start of the program adds the numbers of the process.
     pub(crate) registry: Registry,
-    /// The embedded stores, if these are they, to be synced to disk at the end.
+    /// The embedded stores, to be synced to disk at the end; `None` in a cluster.
     pub(crate) embedded: Option<Embedded>,
 }
 
@@ -60,7 +60,7 @@ impl Stores {
         })
     }
 
-    /// Closes the stores, and syncs embedded ones to disk. What was *accepted* is on disk already.
+    /// Closes the stores, and syncs embedded ones to disk. Data that was accepted is on disk already.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         let Some(embedded) = self.embedded else { return Ok(()) };
         // The drop of the last handle joins the threads of the stores.

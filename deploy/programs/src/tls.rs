@@ -1,8 +1,8 @@
-//! The certificate of a port: read from its files, and read again when one of them has changed on disk.
+//! The certificate of a port: read from its files, and read again when one of the files has changed on disk.
 //!
-//! Invariants: what cannot be used is told once, and what was used before stays. No connection is closed. A file is
-//! compared by its number, its length and the time of its last change, so that a file that is moved into its place is
-//! noticed, and a link that leads elsewhere too.
+//! Invariants: files that cannot be used are reported once, and the certificate that was used before stays. No
+//! connection is closed. A file is compared by its number, its length and the time of its last change, so that a file
+//! that was moved into its place is noticed, and a link that leads to another file too.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,18 +22,18 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The files of a port on disk, and the TLS that serves them.
 pub(crate) struct Files {
     paths: PortFiles,
-    /// The files as they were before they were last read.
+    /// The stamps of the files from just before they were last read.
     known: Vec<Stamp>,
     tls: Tls,
 }
 
-/// What tells that a file is another one than before; `None` if it is not there.
+/// The values by which a changed file is noticed; `None` if there is no such file.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
 impl Files {
-    /// Opens the files. Fails with the name of the one that is not right.
+    /// Opens the files. Fails with the names of the files if one of them is not right.
     pub(crate) fn open(paths: PortFiles) -> anyhow::Result<Self> {
-        // The stamps come first: a file that is replaced meanwhile is then read again.
+        // The stamps are taken first: a file that is replaced meanwhile is then read again.
         let known = paths.stamps();
         let tls = paths.with_contents(Tls::new)?;
         Ok(Self { paths, known, tls })

@@ -1,4 +1,4 @@
-//! The URL of a store. It may hold a password, so it is always shown without one.
+//! The URL of a store. The URL may hold a password, so it is always shown without one.
 //!
 //! Invariant: neither `Display`, `Debug` nor `Serialize` shows what is before the last `@` or after a `?`.
 
@@ -34,7 +34,7 @@ impl Display for StoreUrl {
         let (scheme, rest) = match (self.0.split_once("://"), self.0.split_once(':')) {
             (Some(parts), _) => parts,
             (None, Some((scheme, ""))) => return write!(f, "{scheme}:"),
-            // This is no URL; it may be a password in the wrong place.
+            // This is no URL, but it may be a password in the wrong place.
             (None, _) => return f.write_str("…"),
         };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));

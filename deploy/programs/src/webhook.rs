@@ -1,4 +1,4 @@
-//! Calls the webhook that tells of posts to readers who are away, signed as Standard Webhooks says.
+//! Calls the webhook that tells of posts to readers who are away. The calls are signed as Standard Webhooks says.
 //!
 //! ```text
 //!   webhook-id, webhook-timestamp, webhook-signature: v1,BASE64(HMAC-SHA256(key, "id.timestamp.body"))
@@ -29,10 +29,10 @@ use crate::outbound::{self, Outbound, Reach};
 /// The most bytes that are read of an answer.
 const ANSWER_MAX_BYTES: usize = 64 * 1024;
 
-/// What a key begins with, before the base64 of its bytes.
+/// The beginning of a key, before the base64 of its bytes.
 const PREFIX: &str = "whsec_";
 
-/// How many bytes a key has, as Standard Webhooks says.
+/// How many bytes a key may have, as Standard Webhooks says.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A key that signs calls. It has no `Debug`, so that no log can show it.
@@ -71,20 +71,20 @@ impl Key {
 /// The receiver of all calls.
 pub(crate) struct Webhook {
     url: Uri,
-    /// The first signs, and so does the other one while a key is replaced.
+    /// The first key signs, and the second key signs too while it replaces the first.
     keys: ArcSwap<Vec<Key>>,
     within: Duration,
     outbound: Outbound,
 }
 
 impl Webhook {
-    /// Calls of `url`, each answered `within` that time; at most `idle` connections are kept. Fails if the system has
-    /// no certificates of authorities.
+    /// Makes calls of `url`, each of which must be answered `within` that time; at most `idle` connections are kept.
+    /// Fails if the system has no certificates of authorities.
     pub(crate) fn new(url: Uri, keys: Vec<Key>, reach: Reach, within: Duration, idle: usize) -> anyhow::Result<Self> {
         Ok(Self { url, keys: ArcSwap::from_pointee(keys), within, outbound: Outbound::new(reach, idle)? })
     }
 
-    /// From now on these keys sign calls.
+    /// Signs calls with these keys from now on.
     pub(crate) fn sign_by(&self, keys: Vec<Key>) {
         self.keys.store(Arc::new(keys));
     }
@@ -102,7 +102,7 @@ impl Webhook {
         Ok(request.body(Full::from(call.body.clone()))?)
     }
 
-    /// What the receiver answers, whose head has come. What was taken stays so, whatever the body says besides.
+    /// The answer of the receiver, whose head has come. Notices that were taken stay taken, whatever the body says.
     async fn read(&self, answer: Response<Incoming>) -> Answer {
         let (status, after) = (answer.status(), retry_after(answer.headers(), clock::now()));
         if !status.is_success() {
@@ -119,7 +119,7 @@ impl Webhook {
 
 #[async_trait]
 impl Courier for Webhook {
-    /// The head of the answer comes within the time, and its body within as much again.
+    /// The head of the answer must come within the time, and its body within the same time again.
     async fn call(&self, call: &Call) -> Answer {
         let asked = async { self.outbound.send(self.request(call)?).await };
         match timeout(self.within, asked).await {
@@ -135,7 +135,7 @@ fn unread(error: &anyhow::Error) -> Vec<(UserId, DeviceId)> {
     vec![]
 }
 
-/// What an answer means that is no success.
+/// The meaning of an answer that is no success.
 fn unlike_success(status: StatusCode, after: Option<Duration>) -> Answer {
     const NOT_NOW: [StatusCode; 3] =
         [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
@@ -151,7 +151,7 @@ fn unlike_success(status: StatusCode, after: Option<Duration>) -> Answer {
     }
 }
 
-/// The devices that an answer names as gone. Any other body says nothing.
+/// The devices that an answer names as gone. A body of any other form names none.
 fn gone(body: &[u8]) -> Vec<(UserId, DeviceId)> {
     #[derive(Deserialize)]
     struct Taken {
@@ -167,7 +167,7 @@ fn gone(body: &[u8]) -> Vec<(UserId, DeviceId)> {
     taken.map_or_else(Vec::new, |taken| taken.gone.into_iter().map(|Gone { user, device }| (user, device)).collect())
 }
 
-/// How long `Retry-After` asks to wait: it is a number of seconds or a date.
+/// How long `Retry-After` asks to wait: its value is a number of seconds or a date.
 fn retry_after(headers: &HeaderMap, now: Millis) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     match text.parse() {

@@ -1,4 +1,4 @@
-//! Opens the stores that several processes share; its programs run over them alone.
+//! Opens the stores that several processes share. The programs in this folder run over these stores alone.
 //!
 //! ```text
 //!   archive_url ─▶ PostgreSQL ─┬─▶ Archive
@@ -45,7 +45,7 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
         feedgate_postgres::Options { buckets: settings.buckets, policy: settings.policy(), ..Default::default() };
     let connect = || PostgresArchive::connect_with(postgres.url.reveal(), &tls, options);
     let archive = patience.until_there(&postgres, connect).await?;
-    // The Archive's number of buckets is fixed when it is made, and the other stores use the same number.
+    // The Archive's number of buckets is fixed when the Archive is made, and the other stores use the same number.
     let buckets = archive.buckets();
     let mut registry = metrics::registry();
     archive.register(&mut registry);
@@ -70,8 +70,8 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     Ok(Stores { archive, inboxes, sessions, jobs, doorbell, outlet, node, bus: Some(bus), registry, embedded: None })
 }
 
-/// Opens the stores that hold items and feeds, and waits for none. Nothing is made that is not there: the database has
-/// the tables of this version.
+/// Opens the stores that hold items and feeds, and waits for none of them. Makes nothing that is missing: the database
+/// must already have the tables of this version.
 pub(crate) async fn open_feeds(settings: &Settings) -> anyhow::Result<(Arc<dyn Archive>, Arc<dyn Inboxes>)> {
     let tls = settings.stores_tls.files();
     let options =
@@ -102,8 +102,8 @@ pub(crate) async fn add_intake(
     Ok(())
 }
 
-/// The name of this node, `<name>.<start>-<pid>`: a process that starts again is another node, so that nothing that is
-/// sent to the old one reaches it.
+/// The name of this node, `<name>.<start>-<pid>`. A process that starts again is another node, so that no message to
+/// the old node reaches the new one.
 #[expect(clippy::disallowed_methods, reason = "the time of the start is a part of the name")]
 fn node(name: &str) -> String {
     let host = rustix::system::uname();

@@ -1,4 +1,4 @@
-//! How a start waits for an engine: for some time if it may still come up, not at all if waiting cannot help.
+//! How a start waits for an engine: for some time if the engine may still come up, not at all if waiting cannot help.
 //!
 //! ```text
 //!   connect ──▶ there
@@ -42,7 +42,7 @@ impl Failure for BusError {
     }
 }
 
-/// An engine that is waited for.
+/// An engine for which a start waits.
 pub(super) struct Engine<'a> {
     /// The engine's name, as people know it.
     pub(super) name: &'static str,
@@ -76,7 +76,7 @@ impl Patience {
     ) -> anyhow::Result<T> {
         let Engine { name, setting, url } = engine;
         let mut said: Option<Instant> = None;
-        // What the last try that was not cut short has said.
+        // The error of the last try that was not cut short.
         let mut heard = "no answer".to_owned();
         loop {
             let error = match tokio::time::timeout_at(self.until.max(Instant::now() + AGAIN), connect()).await {
