@@ -26,6 +26,15 @@ use crate::limits::budget::{ANSWER_BYTES, most, most_with_people};
 /// The most ids in one request.
 const IDS_MAX: usize = 100;
 
+/// One item, with what to show of its author and of the author of its original.
+#[derive(Serialize)]
+struct One<'a> {
+    #[serde(flatten)]
+    item: &'a Shown,
+    #[serde(skip_serializing_if = "Cards::is_empty")]
+    people: Cards,
+}
+
 /// Answers `GET /v1/items/{id}` with the item, if the caller may see it.
 pub(super) async fn read(
     caller: Caller,
@@ -36,13 +45,14 @@ pub(super) async fn read(
 ) -> Result<Response, Problem> {
     let viewer = viewer(&caller, &query.only(&["viewer"])?)?;
     let reader = caller.reader().is_some();
-    let permit = caller.permit(most(2, ANSWER_BYTES) + 2 * AROUND_MAX).await?;
+    let permit = caller.permit(most_with_people(1, ANSWER_BYTES) + 2 * AROUND_MAX).await?;
     let seen = Seen::by(&archive, viewer, reader).await?;
     let id = resolve(&*archive, &which).await?;
     let found = seen.of(&[id]).await?.into_iter().flatten().collect();
     let shown = around::join(&*archive, feeds.onlooker(seen.viewer), found, ANSWER_BYTES).await?;
     let item = shown.first().ok_or_else(|| missing(&which))?;
-    Ok((etag(item.item()), permit.answer(item)).into_response())
+    let people = authors_of(&*archive, &shown).await?;
+    Ok((etag(item.item()), permit.answer(&One { item, people })).into_response())
 }
 
 /// Several items, and the ids of those that the caller does not see.

@@ -105,6 +105,7 @@ async fn s7_every_list_of_items_shows_who_made_them() {
     assert_eq!(page(&server, &format!("{FEED}?name=likes")).await["people"], ann);
     assert_eq!(page(&server, "/v1/users/ann/outbox?name=likes").await["people"], ann);
     assert_eq!(page(&server, &format!("/v1/items?ids={id},7")).await["people"], ann);
+    assert_eq!(page(&server, &format!("/v1/items/{id}")).await["people"], ann);
     assert_eq!(page(&server, FEED).await["people"], eve, "the sender of what was addressed");
     for nobody in ["/v1/users/nobody/outbox", "/v1/users/bob/outbox", "/v1/items?ids=7"] {
         assert_eq!(page(&server, nobody).await.get("people"), None, "{nobody}");
