@@ -56,8 +56,8 @@ impl Work {
 enum Turn {
     /// The job is done and acknowledged.
     Done,
-    /// To be tried again later, not before the wait that the store asked for.
-    Failed { error: String, at_least: Duration },
+    /// To be tried again later, not before the wait that the store asked for; and whether a store was found damaged.
+    Failed { error: String, at_least: Duration, damaged: bool },
     /// The shutdown could wait no longer.
     CutShort,
 }
@@ -67,6 +67,7 @@ impl Turn {
     fn ended(&self) -> Ended {
         match self {
             Self::Done => Ended::Done,
+            Self::Failed { damaged: true, .. } => Ended::Damaged,
             Self::Failed { .. } => Ended::Failed,
             Self::CutShort => Ended::CutShort,
         }
@@ -167,7 +168,7 @@ impl<'a> Crew<'a> {
                 self.worker.pulse.stepped();
                 self.look_for_work();
             }
-            Turn::Failed { error, at_least } => {
+            Turn::Failed { error, at_least, .. } => {
                 if let Some(times) = self.failing.due() {
                     tracing::warn!(job = ?work.job, times, error, "jobs failed and will be tried again");
                 }
@@ -188,8 +189,12 @@ async fn next(turns: &mut JoinSet<(Work, Turn, Duration)>) -> Option<(Work, Turn
 async fn turn(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: Work) -> Turn {
     let failed = match AssertUnwindSafe(work_off(dispatcher, jobs, backoff, work)).catch_unwind().await {
         Ok(Ok(())) => return Turn::Done,
-        Ok(Err(error)) => Turn::Failed { at_least: hint(&error), error: error.to_string() },
-        Err(_panic) => Turn::Failed { at_least: Duration::ZERO, error: "a step panicked".to_owned() },
+        Ok(Err(error)) => Turn::Failed {
+            at_least: hint(&error),
+            error: error.to_string(),
+            damaged: matches!(error, StoreError::Corrupt(_)),
+        },
+        Err(_panic) => Turn::Failed { at_least: Duration::ZERO, error: "a step panicked".to_owned(), damaged: false },
     };
     ack(jobs, backoff, work).await;
     failed

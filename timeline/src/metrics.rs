@@ -17,6 +17,8 @@ pub(crate) enum Ended {
     Failed,
     /// A shutdown could not wait for the end of the turn.
     CutShort,
+    /// The job has found a store damaged. It is tried again like one that has failed.
+    Damaged,
 }
 
 /// The lane of a job, and how its turn has ended.
@@ -24,7 +26,8 @@ pub(crate) enum Ended {
 pub(crate) struct Turned(pub(crate) Lane, pub(crate) Ended);
 
 /// The ways in which a turn may end, with their names.
-const ENDS: [(Ended, &str); 3] = [(Ended::Done, "done"), (Ended::Failed, "failed"), (Ended::CutShort, "cut_short")];
+const ENDS: [(Ended, &str); 4] =
+    [(Ended::Done, "done"), (Ended::Failed, "failed"), (Ended::CutShort, "cut_short"), (Ended::Damaged, "damaged")];
 
 impl Labels for Turned {
     fn all() -> Vec<Self> {
@@ -85,6 +88,7 @@ mod tests {
     #[test]
     fn each_lane_and_end_has_a_series_of_its_own() {
         assert!(Turned::all().into_iter().enumerate().all(|(n, turned)| turned.index() == n));
+        assert!(ENDS.into_iter().enumerate().all(|(n, (ended, _))| ended as usize == n));
         assert_eq!(Turned(Lane::Edges, Ended::Failed).pairs(), [("lane", "edges"), ("outcome", "failed")]);
     }
 }
