@@ -285,9 +285,9 @@ async fn load_edges(
     Ok(())
 }
 
-/// Loads what was seen by the readers to whom the living items with these keys, and the items of lines, are addressed:
-/// of the feeds of these items. A backend or an import may have made such an item since the call looked up whom to lock.
-/// The readers of that item are locked here, behind the other locks.
+/// Loads what was seen, of the feeds of the living items with these keys and of the items of lines, by the readers to
+/// whom these items are addressed. A backend or an import may have made such an item since the call looked up whom to
+/// lock. The readers of that item are locked here, behind the other locks.
 async fn load_told(
     connection: &mut PgConnection,
     batch: &mut Batch<'_>,
