@@ -45,15 +45,18 @@ pub(crate) struct TimedStream {
     active: Instant,
     /// The timer that runs while a read waits.
     listening: Option<Pin<Box<Sleep>>>,
+    /// The timer that runs while TLS holds bytes which the socket does not take.
+    draining: Option<Pin<Box<Sleep>>>,
 }
 
 impl TimedStream {
-    /// A write fails if the peer receives nothing for `timeout`, or too little for too long. A read ends if the head
-    /// of a request takes as long as `timeout`, or if none begins for as long as `guest` may rest.
+    /// A write fails if the peer receives nothing for `timeout`, or too little for too long. A flush fails if the socket
+    /// does not take within `timeout` what TLS holds: one record at most. A read ends if the head of a request takes as
+    /// long as `timeout`, or if none begins for as long as `guest` may rest.
     pub(crate) fn new(stream: MaybeTls, timeout: Duration, guest: Arc<Guest>) -> Self {
         let (born, requests) = (Instant::now(), guest.requests());
-        let (pace, waiting, head, listening) = (None, None, None, None);
-        Self { stream, timeout, born, pace, waiting, guest, requests, head, active: born, listening }
+        let (pace, waiting, head, listening, draining) = (None, None, None, None, None);
+        Self { stream, timeout, born, pace, waiting, guest, requests, head, active: born, listening, draining }
     }
 
     /// By when the peer must have sent more; `None` while a request is being answered.
@@ -107,9 +110,24 @@ impl TimedStream {
             }
         };
         ready!(waiting.as_mut().poll(cx));
-        // The kernel also drops the bytes that it still holds for the peer.
+        Poll::Ready(Err(self.timed_out()))
+    }
+
+    /// Fails once a flush, or the end of the stream, has waited for `timeout`.
+    fn drained(&mut self, drained: Poll<io::Result<()>>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if drained.is_ready() {
+            self.draining = None;
+            return drained;
+        }
+        let draining = self.draining.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.timeout)));
+        ready!(draining.as_mut().poll(cx));
+        Poll::Ready(Err(self.timed_out()))
+    }
+
+    /// The kernel also drops the bytes that it still holds for the peer.
+    fn timed_out(&self) -> io::Error {
         let _ = self.stream.tcp().set_zero_linger();
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        io::ErrorKind::TimedOut.into()
     }
 }
 
@@ -162,34 +180,56 @@ impl AsyncWrite for TimedStream {
         if flushed.is_ready() && this.listen(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
-        flushed
+        this.drained(flushed, cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+        let this = self.get_mut();
+        let ended = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.drained(ended, cx)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+
     use socket2::SockRef;
     use tokio::io::AsyncWriteExt;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::ClientConfig;
+    use tokio_rustls::rustls::crypto::ring;
 
     use super::*;
+    use crate::net::tls::{Pem, Tls};
 
-    /// How many seconds of a paused clock a peer that reads `step` bytes a second is waited for; at most an hour.
-    async fn waited_for(step: usize) -> u64 {
+    /// A certificate of this test for the next hundred years, and its key.
+    const LOCALHOST: &[u8] = include_bytes!("localhost.pem");
+
+    const TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// Two ends of a connection whose socket buffers are small: the peer's, and that of the server.
+    async fn connected() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         SockRef::from(&listener).set_send_buffer_size(4096).unwrap();
         let to = listener.local_addr().unwrap();
         let peer = tokio::net::TcpSocket::new_v4().unwrap();
         peer.set_recv_buffer_size(4096).unwrap();
         let (peer, ours) = tokio::join!(peer.connect(to), listener.accept());
-        let mut patient =
-            TimedStream::new(MaybeTls::Plain(ours.unwrap().0), Duration::from_secs(10), Arc::new(Guest::new(None)));
+        (peer.unwrap(), ours.unwrap().0)
+    }
+
+    fn timed(stream: MaybeTls) -> TimedStream {
+        TimedStream::new(stream, TIMEOUT, Arc::new(Guest::new(None)))
+    }
+
+    /// How many seconds of a paused clock a peer that reads `step` bytes a second is waited for; at most an hour.
+    async fn waited_for(step: usize) -> u64 {
+        let (peer, ours) = connected().await;
+        let mut patient = timed(MaybeTls::Plain(ours));
         let writing = tokio::spawn(async move { patient.write_all(&vec![0; 4 << 20]).await });
-        let (peer, mut some) = (peer.unwrap(), vec![0; step]);
+        let mut some = vec![0; step];
         for second in 0..3600 {
             if writing.is_finished() {
                 assert_eq!(writing.await.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
@@ -206,5 +246,28 @@ mod tests {
         let (nothing, drops) = (waited_for(0).await, waited_for(1024).await);
         assert!(nothing <= 11, "{nothing}");
         assert!(drops <= 15, "{drops}");
+    }
+
+    /// TLS takes the last record of an answer from the server at once. A peer that reads nothing more leaves it there.
+    #[tokio::test(start_paused = true)]
+    async fn i18_a_peer_by_tls_that_leaves_the_end_of_its_answer_is_cut() {
+        let (peer, ours) = connected().await;
+        let tls = Tls::new(Pem { certificate: LOCALHOST, key: LOCALHOST, client_ca: None }).unwrap();
+        let roots = feedgate_tls::pem::authorities(LOCALHOST).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = TlsConnector::from(Arc::new(config));
+        let (ours, peer) = tokio::join!(tls.accept(ours), connector.connect("localhost".try_into().unwrap(), peer));
+        let (mut ours, _peer) = (timed(ours.unwrap()), peer.unwrap());
+        let write = |ours: &mut TimedStream, cx: &mut Context<'_>| Pin::new(ours).poll_write(cx, &[0; 1024]);
+        while poll_fn(|cx| Poll::Ready(write(&mut ours, cx))).await.is_ready() {}
+        let began = Instant::now();
+        let flushed = tokio::time::timeout(6 * TIMEOUT, ours.flush()).await.expect("a flush waits no longer");
+        assert_eq!((flushed.unwrap_err().kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 10));
+        let ended = tokio::time::timeout(6 * TIMEOUT, ours.shutdown()).await.expect("nor does the end");
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -77,8 +77,8 @@ async fn likes_that_are_given_and_taken_back_at_once_do_not_deadlock() {
     assert_eq!(execute(&url, deadlocked).await, 0);
 }
 
-/// An item with the key of a notification comes while the call that takes the notification back waits for its locks. The
-/// reader of the item is not among those whom the call knew to lock.
+/// An item with the key of a notification comes while the call that takes the notification back waits for its locks.
+/// The reader of the item is not among those whom the call knew to lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_item_that_takes_the_key_of_a_notification_meanwhile_damages_nothing() {
     let url = server().database("meanwhile");
