@@ -213,6 +213,24 @@ fn a_store_that_is_opened_often_and_used_little_is_compacted_too() {
     assert!(log < 2 * TINY.snapshot_after, "the log has grown to {log} bytes");
 }
 
+/// On a full disk the empty segment could not be written again, and the store would have stopped for it.
+#[test]
+fn a_snapshot_leaves_a_segment_that_is_empty_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedInboxes::open(dir.path(), None, TINY).unwrap();
+    run(build(&store, 1, 7, 50));
+    store.compact().unwrap();
+    let file = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(newest_segment(dir.path())).unwrap());
+    let before = file();
+    store.compact().unwrap();
+    assert_eq!(file(), before);
+    run(build(&store, 2, 8, 1));
+    let (remembered, logs) = (store.incarnation(), [1, 2].map(|reader| run(store.log(key(reader))).unwrap()));
+    drop(store);
+    let store = EmbeddedInboxes::open(dir.path(), Some(&remembered), TINY).unwrap();
+    assert_eq!([1, 2].map(|reader| run(store.log(key(reader))).unwrap()), logs);
+}
+
 #[test]
 fn damage_is_named_by_file_and_offset_and_nothing_is_served() {
     let dir = tempfile::tempdir().unwrap();
