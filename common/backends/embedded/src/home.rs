@@ -177,13 +177,15 @@ impl Embedded {
     /// `Unavailable` or `Down` if the disk does not take it; the next start then repeats some work.
     pub async fn close(self) -> Result<()> {
         let counters = self.database.write(Durability::Synced, |tx| crate::archive::counters(tx)).await?;
-        let Self { archive, inboxes, sessions, jobs, doorbell, database, dir, lock, .. } = self;
+        let Self { archive, inboxes, sessions, jobs, doorbell, database, dir, lock, noted, .. } = self;
         let close = move || {
             // Waits for the threads of the stores to end, if these were the last handles.
             drop((archive, inboxes, sessions, jobs, doorbell, database));
-            let noted = note(&dir, counters);
+            // The task that notes new journals may be writing the same file.
+            let mut noted = noted.lock();
+            let written = note(&dir, counters).map(|manifest| *noted = manifest);
             drop(lock);
-            noted.map(drop)
+            written
         };
         tokio::task::spawn_blocking(close).await.map_err(|error| StoreError::unavailable(&error).with_source(error))?
     }
