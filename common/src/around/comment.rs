@@ -461,19 +461,19 @@ impl CommentRows {
         Ok(done)
     }
 
-    /// Counts one more, or one less, of the standing comments that answer the comment `id`. A placeholder stays when
+    /// Counts one more, or one less, of the standing comments that answer the comment `answered`. A placeholder stays when
     /// its last reply goes: a comment never leaves the list because another one was deleted. An imported placeholder
     /// stands from its first reply on, and then counts for the comment that it answers.
-    fn answered(&mut self, id: Option<ItemId>, more: i64) {
-        let Some((id, row)) = id.and_then(|id| Some((id, self.comments.get_mut(&id)?))) else { return };
-        let (stood, stays) = (row.stands(), row.body.is_none() && row.replies == 1 && more < 0);
-        if stays {
-            return;
+    fn answered(&mut self, mut answered: Option<ItemId>, more: i64) {
+        while let Some((id, row)) = answered.and_then(|id| Some((id, self.comments.get_mut(&id)?))) {
+            let (stood, stays) = (row.stands(), row.body.is_none() && row.replies == 1 && more < 0);
+            if stays {
+                return;
+            }
+            row.replies = row.replies.saturating_add_signed(more);
+            answered = row.reply_to.filter(|_| !stood && row.stands());
+            self.changed.insert(id);
         }
-        row.replies = row.replies.saturating_add_signed(more);
-        let above = row.reply_to.filter(|_| !stood && row.stands());
-        self.changed.insert(id);
-        self.answered(above, more);
     }
 
     fn put_talk(&mut self, item: ItemId, talk: Talk) {
