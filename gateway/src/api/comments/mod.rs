@@ -199,14 +199,18 @@ async fn write_all(
         CommentWrite::Edit { item, .. } => (*item, Talked::Edited),
         CommentWrite::Delete { item, .. } => (*item, Talked::Deleted),
     };
-    let (talked, changing): (Vec<_>, _) = (writes.iter().map(talked).collect(), archive.clone());
-    let done = writer.notify(async move { changing.comment_and_notify(writes, clock::now()).await }).await?;
-    for ((item, talked), done) in talked.into_iter().zip(&done) {
-        if let Ok(Commented { place, changed: true, .. }) = done {
-            writer.touched(Touch { item, comment: Some((place.id, talked)) });
+    let talked: Vec<_> = writes.iter().map(talked).collect();
+    let (changing, telling) = (archive.clone(), writer.clone());
+    let change = async move {
+        let notified = changing.comment_and_notify(writes, clock::now()).await?;
+        for ((item, talked), done) in talked.into_iter().zip(&notified.answers) {
+            if let Ok(Commented { place, changed: true, .. }) = done {
+                telling.touched(Touch { item, comment: Some((place.id, talked)) });
+            }
         }
-    }
-    Ok(done)
+        Ok(notified)
+    };
+    Ok(writer.notify(change).await?)
 }
 
 /// The problem of a refused change. If there is no such item, it names the item as the caller did.

@@ -82,15 +82,29 @@ async fn carry_out(
         let reaction = |(item, kind, user): Key| Reaction { item, kind, user, at };
         let asked: Vec<Reaction> = keys.iter().cloned().map(reaction).collect();
         if !asked.is_empty() {
-            let changing = archive.clone();
-            let done = writer.notify(async move { changing.react_and_notify(&asked, on).await }).await?;
-            let changed = keys.iter().zip(&done).filter(|(_, outcome)| **outcome == Ok(true));
-            let items: BTreeSet<ItemId> = changed.map(|((item, ..), _)| *item).collect();
-            items.into_iter().for_each(|item| writer.touched(Touch { item, comment: None }));
-            outcomes.extend(keys.into_iter().zip(done));
+            outcomes.extend(keys.into_iter().zip(react(archive, writer, asked, on).await?));
         }
     }
     Ok(outcomes)
+}
+
+/// Gives these reactions, or takes them back, and notifies the watchers of the items. Answers each in its place. If the
+/// future is dropped, the change and the notifications still happen.
+pub(super) async fn react(
+    archive: &Arc<dyn Archive>,
+    writer: &Writer,
+    asked: Vec<Reaction>,
+    on: bool,
+) -> Result<Vec<Result<bool, Unreacted>>, Problem> {
+    let (changing, telling) = (archive.clone(), writer.clone());
+    let change = async move {
+        let notified = changing.react_and_notify(&asked, on).await?;
+        let changed = asked.iter().zip(&notified.answers).filter(|(_, outcome)| **outcome == Ok(true));
+        let items: BTreeSet<ItemId> = changed.map(|(reaction, _)| reaction.item).collect();
+        items.into_iter().for_each(|item| telling.touched(Touch { item, comment: None }));
+        Ok(notified)
+    };
+    Ok(writer.notify(change).await?)
 }
 
 pub(in crate::api) fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {

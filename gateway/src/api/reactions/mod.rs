@@ -10,7 +10,6 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::around::{Around, Onlooker, Reacted, Reaction, ReactionKind, Unreacted, Viewer};
-use feedgate_common::doorbell::Touch;
 use feedgate_common::feed::{Cards, Feeds, cards_of};
 use feedgate_common::{Archive, Body, ItemId, Millis, UserId};
 use serde::Serialize;
@@ -84,12 +83,10 @@ async fn change(
         return Err(missing(which));
     }
     let user = intern(archive, user).await?;
-    let asked = [Reaction { item, kind, user, at: clock::now() }];
-    let changing = archives.clone();
-    let changed = writer.notify(async move { changing.react_and_notify(&asked, on).await }).await?;
+    let asked = vec![Reaction { item, kind, user, at: clock::now() }];
+    let changed = many::react(archives, writer, asked, on).await?;
     match changed.into_iter().next().expect("the Archive answers each reaction") {
-        Ok(true) => writer.touched(Touch { item, comment: None }),
-        Ok(false) => {}
+        Ok(_) => {}
         Err(Unreacted::NoSuchItem(_)) => return Err(missing(which)),
         Err(refused @ Unreacted::TooManyKinds(_)) => return Err(refused.into()),
     }
