@@ -22,6 +22,9 @@ use crate::{data, effective, secrets};
 /// The most time for a whole request.
 const WITHIN: Duration = Duration::from_secs(30);
 
+/// The most time for an import of some thousand lines. Some lines, such as pins, are a commit each.
+const IMPORT_WITHIN: Duration = Duration::from_secs(600);
+
 /// The most bytes of an answer: more than a page of the largest items has.
 const ANSWER_MAX_BYTES: usize = 16 * 1024 * 1024;
 
@@ -132,6 +135,21 @@ impl Client {
     /// Sends a request, and gives the body of a success. `path` is already encoded. If the future is dropped, a write
     /// may or may not have happened.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<String, ApiError> {
+        self.call_within(WITHIN, method, path, body).await
+    }
+
+    /// Sends lines to be imported, as `call` does.
+    pub(crate) async fn import(&self, lines: Bytes) -> Result<String, ApiError> {
+        self.call_within(IMPORT_WITHIN, Method::POST, "/v1/import", Some(lines)).await
+    }
+
+    async fn call_within(
+        &self,
+        within: Duration,
+        method: Method,
+        path: &str,
+        body: Option<Bytes>,
+    ) -> Result<String, ApiError> {
         let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("{}: {error}", self.reach.url()));
         let mut request = Request::builder()
             .method(method)
@@ -148,9 +166,9 @@ impl Client {
             let text = String::from_utf8_lossy(&body.map_err(|error| away(&error))?.to_bytes()).into_owned();
             if status.is_success() { Ok(text) } else { Err(refusal(status.as_u16(), &text)) }
         };
-        match tokio::time::timeout(WITHIN, exchange).await {
+        match tokio::time::timeout(within, exchange).await {
             Ok(answer) => answer,
-            Err(_) => Err(away(&format_args!("no answer within {} s", WITHIN.as_secs()))),
+            Err(_) => Err(away(&format_args!("no answer within {} s", within.as_secs()))),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use feedgate_common::{Body, UserId};
 use hyper::Method;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
             return Ok(doctor::run(backup, scratch, inboxes, &place));
         }
         Command::Console { server } => client(console(server)),
-        Command::Tail(tail) => client(tail::run(tail)),
+        Command::Tail(tail) => follow(tail),
         Command::Top(top) => client(top::run(top)),
     };
     done.map(|()| ExitCode::SUCCESS)
@@ -84,6 +84,15 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
 /// Prints settings as a file that would give them; passwords are not shown.
 pub(crate) fn show(settings: &Settings) -> anyhow::Result<()> {
     print(toml::to_string(settings)?.trim_end())
+}
+
+/// Prints the changes of a feed. The lines are printed by a thread of their own, and the end does not wait for it: its
+/// write may wait for a reader of stdout that reads nothing.
+fn follow(args: crate::cli::Tail) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let ended = runtime.block_on(tail::run(args));
+    runtime.shutdown_background();
+    ended
 }
 
 fn client<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -149,9 +158,11 @@ async fn console(server: Server) -> anyhow::Result<()> {
 
 /// Reads as much as may be published, and one byte more to detect that there is more.
 fn read_body(stdin: impl Read) -> anyhow::Result<String> {
-    let mut text = String::new();
-    stdin.take(Body::MAX_BYTES as u64 + 1).read_to_string(&mut text).context("the body cannot be read from stdin")?;
-    Ok(text)
+    let mut bytes = vec![];
+    stdin.take(Body::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).context("the body cannot be read from stdin")?;
+    // The last character may be cut.
+    ensure!(bytes.len() <= Body::MAX_BYTES, "the body on stdin is too long: it may have {} bytes", Body::MAX_BYTES);
+    String::from_utf8(bytes).context("the body on stdin is not UTF-8")
 }
 
 fn json_body(text: String) -> anyhow::Result<Body> {

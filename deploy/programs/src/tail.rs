@@ -48,7 +48,7 @@ pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
         pause: PAUSE_FIRST,
         met: false,
     };
-    // This is a task of its own, so that a reader of stdout that reads nothing cannot keep Ctrl-C from working.
+    // This task has a thread of its own, so that a reader of stdout that reads nothing cannot keep Ctrl-C from working.
     let following = tokio::spawn(tail.follow());
     tokio::select! {
         ended = following => ended?,

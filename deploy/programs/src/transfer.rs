@@ -14,7 +14,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use hyper::Method;
 use hyper::body::Bytes;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -123,7 +122,7 @@ impl Part {
         let resume = |line: u64| format!("it broke off; go on with: --from-line {line}");
         let mut pause = Duration::from_millis(500);
         for attempt in 1.. {
-            match client.call(Method::POST, "/v1/import", Some(text.clone())).await {
+            match client.import(text.clone()).await {
                 Ok(answer) => match read(&answer, first, bar)? {
                     Answer::Whole(part) => {
                         totals.new += part.new;
