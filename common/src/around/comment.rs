@@ -461,9 +461,9 @@ impl CommentRows {
         Ok(done)
     }
 
-    /// Counts one more, or one less, of the standing comments that answer the comment `answered`. A placeholder stays when
-    /// its last reply goes: a comment never leaves the list because another one was deleted. An imported placeholder
-    /// stands from its first reply on, and then counts for the comment that it answers.
+    /// Counts one more, or one less, of the standing comments that answer the comment `answered`. A placeholder stays
+    /// when its last reply goes: a comment never leaves the list because another one was deleted. An imported
+    /// placeholder stands from its first reply on, and then counts for the comment that it answers.
     fn answered(&mut self, mut answered: Option<ItemId>, more: i64) {
         while let Some((id, row)) = answered.and_then(|id| Some((id, self.comments.get_mut(&id)?))) {
             let (stood, stays) = (row.stands(), row.body.is_none() && row.replies == 1 && more < 0);

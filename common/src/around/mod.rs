@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariants:
-//! - At rest a count is the size of its set (S1): set and count change in one transaction. The same holds for comments,
-//!   and for reposts, which the transaction counts that makes or deletes the repost.
+//! - At rest a count is the size of its set (S1): set and count change in one transaction. This holds for comments
+//!   too, and for reposts, which the transaction counts that makes or deletes the repost.
 //! - What is [own](Around::own) is read from the store each time, and never from a cache of another viewer (S2).
 
 mod comment;

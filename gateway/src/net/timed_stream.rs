@@ -50,9 +50,9 @@ pub(crate) struct TimedStream {
 }
 
 impl TimedStream {
-    /// A write fails if the peer receives nothing for `timeout`, or too little for too long. A flush fails if the socket
-    /// does not take within `timeout` what TLS holds: one record at most. A read ends if the head of a request takes as
-    /// long as `timeout`, or if none begins for as long as `guest` may rest.
+    /// A write fails if the peer receives nothing for `timeout`, or too little for too long. A flush fails if the
+    /// socket does not take within `timeout` what TLS holds: one record at most. A read ends if the head of a request
+    /// takes as long as `timeout`, or if none begins for as long as `guest` may rest.
     pub(crate) fn new(stream: MaybeTls, timeout: Duration, guest: Arc<Guest>) -> Self {
         let (born, requests) = (Instant::now(), guest.requests());
         let (pace, waiting, head, listening, draining) = (None, None, None, None, None);

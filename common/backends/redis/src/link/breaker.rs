@@ -18,7 +18,7 @@ use tokio::time::Instant;
 const FAILURES: u32 = 3;
 /// The pause after the breaker has opened for the first time.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// The longest pause.
+/// The longest pause, after many failures.
 pub(super) const LONGEST: Duration = Duration::from_millis(800);
 
 /// Whether calls to a server are let through, refused, or tried one at a time.
@@ -61,7 +61,7 @@ impl Breaker {
         *self = Self::default();
     }
 
-    /// A call failed.
+    /// Notes that a call failed, which may open the breaker.
     pub(super) fn failed(&mut self, now: Instant) {
         *self = match *self {
             Self::Closed { failures } if failures + 1 < FAILURES => Self::Closed { failures: failures + 1 },
