@@ -132,7 +132,10 @@ fn node(arguments: &[&str]) -> Redis {
     on_free_ports(|| {
         let bus = free_port().to_string();
         let own = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", NODE_TIMEOUT_MS];
-        Redis::try_start(free_port(), &[&own, arguments].concat())
+        // By default a replica whose master was silent for ten such times takes over no more. Here that is 20 seconds,
+        // which an election may take on a busy machine; in use it is minutes.
+        let takes_over = ["--cluster-replica-validity-factor", "0"];
+        Redis::try_start(free_port(), &[&own[..], &takes_over, arguments].concat())
     })
 }
 
