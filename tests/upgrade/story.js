@@ -88,8 +88,10 @@ export async function read(server, posts, { later }) {
   const found = {};
   for (const path of paths) {
     const { status, body } = await server.request("GET", path);
-    const { position: _position, next: _next, newest: _newest, ...said } = body;
-    found[path] = { status, body: said };
+    const { position: _position, next: _next, newest: _newest, people, ...said } = body;
+    // The version before shows nobody beside a single item, or beside who reacted.
+    const showsPeople = !/^\/v1\/items\/\d+(\/reactions)?$/.test(path);
+    found[path] = { status, body: showsPeople && people ? { ...said, people } : said };
   }
   return found;
 }
