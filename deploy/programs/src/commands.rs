@@ -75,7 +75,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
             return Ok(doctor::run(backup, scratch, inboxes, &place));
         }
         Command::Console { server } => client(console(server)),
-        Command::Tail(tail) => follow(tail),
+        Command::Tail(tail) => tail::run(tail),
         Command::Top(top) => client(top::run(top)),
     };
     done.map(|()| ExitCode::SUCCESS)
@@ -84,15 +84,6 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
 /// Prints settings as a file that would give them; passwords are not shown.
 pub(crate) fn show(settings: &Settings) -> anyhow::Result<()> {
     print(toml::to_string(settings)?.trim_end())
-}
-
-/// Prints the changes of a feed. The lines are printed by a thread of their own, and the end does not wait for it: its
-/// write may wait for a reader of stdout that reads nothing.
-fn follow(args: crate::cli::Tail) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let ended = runtime.block_on(tail::run(args));
-    runtime.shutdown_background();
-    ended
 }
 
 fn client<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

@@ -24,7 +24,6 @@ use feedgate_common::feed::{Changes, Feeds};
 use feedgate_common::{Archive, Inboxes};
 use feedgate_embedded::{backup, doctor};
 use feedgate_gateway::clock;
-use tokio::runtime::Runtime;
 
 use crate::backup::{ROWS, verify};
 use crate::cli::{Most, Place};
@@ -81,7 +80,7 @@ fn look(backup: Option<PathBuf>, scratch: Option<PathBuf>, inboxes: Most, place:
 
 /// Compares inboxes of a copy of the data directory with the Archive. Blocks until it is done.
 fn inboxes_of_files(settings: &Settings, scratch: &Path, most: Most) -> anyhow::Result<Check> {
-    runtime()?.block_on(async {
+    crate::runtime()?.block_on(async {
         let copy = doctor::copy(&settings.data, scratch, settings.buckets)?;
         let (archive, inboxes) = (copy.stores.archive.clone(), copy.stores.inboxes.clone());
         // Nobody changes the copy, so a difference stays.
@@ -104,14 +103,10 @@ async fn compared(
     Ok(changes.compare(most, pause).await?)
 }
 
-fn runtime() -> anyhow::Result<Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?)
-}
-
 /// Looks into PostgreSQL and into Redis, while servers may go on. Blocks until it is done.
 #[cfg(feature = "cluster")]
 fn of_cluster(settings: &Settings, inboxes: Most) -> anyhow::Result<Report> {
-    runtime()?.block_on(async {
+    crate::runtime()?.block_on(async {
         let tls = settings.stores_tls.files();
         tls.check()?;
         let mut found = feedgate_postgres::doctor::check_with(settings.archive_url.reveal(), &tls).await?;

@@ -62,6 +62,7 @@ mod webhook;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::runtime::Runtime;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -90,6 +91,11 @@ pub fn timeline() -> ExitCode {
 pub(crate) fn told(error: &anyhow::Error) -> String {
     let said = error.chain().map(ToString::to_string);
     said.reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") }).unwrap_or_default()
+}
+
+/// A runtime with a thread for tasks, besides the thread that waits for the command to end.
+pub(crate) fn runtime() -> anyhow::Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?)
 }
 
 /// Says on stderr why a program ends.

@@ -33,8 +33,16 @@ const TOKEN_TTL: Duration = Duration::from_secs(3600);
 /// How often `tail` checks whether stdout still has a reader.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs until Ctrl-C, until stdout has no reader any more, or until the server refuses for good.
-pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
+/// Runs until Ctrl-C, until stdout has no reader any more, or until the server refuses for good. Blocks.
+pub(crate) fn run(args: cli::Tail) -> anyhow::Result<()> {
+    let runtime = crate::runtime()?;
+    let ended = runtime.block_on(print_until_told(args));
+    // A line may be waiting for a reader of stdout that reads nothing: the end does not wait for it.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn print_until_told(args: cli::Tail) -> anyhow::Result<()> {
     let cli::Tail { user, name, device, since, lines, server } = args;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -48,7 +56,6 @@ pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
         pause: PAUSE_FIRST,
         met: false,
     };
-    // This task has a thread of its own, so that a reader of stdout that reads nothing cannot keep Ctrl-C from working.
     let following = tokio::spawn(tail.follow());
     tokio::select! {
         ended = following => ended?,
@@ -155,8 +162,12 @@ impl Tail {
 /// Prints a change with its position before it, and flushes, so that a pipe gets it at once.
 fn print(at: Position, change: &str) -> Result<(), Stop> {
     let line = line(at, change).map_err(Stop::Final)?;
-    let mut stdout = std::io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+    let write = || {
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{line}").and_then(|()| stdout.flush())
+    };
+    // While a reader of stdout that reads nothing makes the write wait, another thread hears Ctrl-C.
+    match tokio::task::block_in_place(write) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Stop::Unread),
         Err(error) => Err(Stop::Final(anyhow!(error).context("stdout cannot be written"))),

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::server::{Running, Server, directory, feedgate, ok, program, refused};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::server::{Running, Server, directory, feedgate, ok, program, refused, soon};
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
@@ -196,6 +198,22 @@ fn tail_ends_when_nobody_reads_it_any_more() {
     assert!(first.as_ref().is_some_and(|line| line.contains("reset")), "{first:?}, then {:?}", shell.end());
     assert_eq!(shell.line(), None);
     assert!(shell.end().0.success());
+}
+
+/// A pipe holds 64 KiB at most: one of the lines and the beginning of the other. The rest of that line waits for a
+/// reader that never reads.
+#[test]
+fn tail_ends_by_ctrl_c_while_its_reader_reads_nothing() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    ok(&here, &["follow", "bob", "ann"]);
+    let long = format!("{:?}", "x".repeat(60_000));
+    (0..2).for_each(|_| _ = ok(&here, &["publish", "--author", "ann", &long]));
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut tail = feedgate(&here).args(["tail", "--user", "bob", "--lines", "2"]).stdout(writer).spawn().unwrap();
+    soon("the second line has begun", || rustix::io::ioctl_fionread(&reader).unwrap() > 62_000);
+    kill_process(Pid::from_child(&tail), Signal::INT).unwrap();
+    soon("tail ends", || tail.try_wait().unwrap().is_some_and(|ended| ended.success()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -50,6 +50,15 @@ pub(crate) fn refusal(command: &mut Command) -> (i32, String) {
     assert!(!output.status.success(), "{command:?} succeeded: {}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{command:?}");
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// Waits for what has no other sign.
+pub(crate) fn soon(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < WITHIN, "waited in vain until {what}");
+        std::thread::yield_now();
+    }
 }
 
 /// A child whose stdout is read line by line; killed when dropped.
