@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::{self, Layer, SubscriberExt};
@@ -46,7 +47,7 @@ pub(crate) type Filter = reload::Handle<EnvFilter, Registry>;
 /// Begins the log: the events that the filter `what` lets through go to stderr. Fails if `what` is no filter, or if
 /// this process has a log already.
 pub(crate) fn begin(what: &str, format: LogFormat) -> anyhow::Result<Filter> {
-    let (filter, handle) = reload::Layer::new(filter(what)?);
+    let (filter, handle) = reload::Layer::new(filter(what).context("log")?);
     let filtered = Registry::default().with(filter);
     match format {
         LogFormat::Text => {
@@ -59,16 +60,12 @@ pub(crate) fn begin(what: &str, format: LogFormat) -> anyhow::Result<Filter> {
     Ok(handle)
 }
 
-/// The filter that the setting `log` means. Fails if the text is no filter.
-pub(crate) fn filter(what: &str) -> anyhow::Result<EnvFilter> {
-    let what = trimmed(what);
-    EnvFilter::try_new(format!("{QUIET},{what}")).context("log")
-}
-
-/// The filter without spaces around its parts. `EnvFilter` reads a space before a part as a byte of its target, so that
-/// this part lets nothing through; and `EnvFilter` panics if that byte is half a character.
-pub(crate) fn trimmed(what: &str) -> String {
-    what.split(',').map(str::trim).collect::<Vec<_>>().join(",")
+/// The filter that the setting `log` means. Fails if the text is no filter. Spaces around the parts of the text are
+/// left out: `EnvFilter` reads a space before a part as a byte of its target, so that this part lets nothing through;
+/// and `EnvFilter` panics if that byte is half a character.
+pub(crate) fn filter(what: &str) -> Result<EnvFilter, ParseError> {
+    let parts: Vec<&str> = what.split(',').map(str::trim).collect();
+    EnvFilter::try_new(format!("{QUIET},{}", parts.join(",")))
 }
 
 /// Writes each event as a line of JSON to the writer that the function gives.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 use arc_swap::ArcSwap;
 use feedgate_common::feed::Feeds;
 use feedgate_common::named::NamedFeeds;
@@ -147,7 +147,7 @@ impl Reload {
         });
         let webhook_keys = webhook.as_ref().map(|_| secrets::webhook_keys(secrets));
         let (gateway, webhook_keys, filter) =
-            (gateway.transpose()?, webhook_keys.transpose()?, log::filter(&settings.log)?);
+            (gateway.transpose()?, webhook_keys.transpose()?, log::filter(&settings.log).context("log")?);
         Ok(Checked { changes, settings, filter, gateway, webhook_keys, named, digests })
     }
 

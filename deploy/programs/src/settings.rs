@@ -25,7 +25,6 @@ use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
 use feedgate_common::{Archive, FeedId};
 use serde::{Deserialize, Serialize};
-use tracing_subscriber::EnvFilter;
 
 pub(crate) use push::Push;
 pub(crate) use tls::{AdminTls, PortFiles, StoresTls, Tls};
@@ -267,7 +266,7 @@ impl Settings {
             let node = &self.node;
             problems.push(format!("node must be at most {NODE_MAX} of A-Za-z0-9_-, it is {node:?}"));
         }
-        if let Err(error) = EnvFilter::try_new(log::trimmed(&self.log)) {
+        if let Err(error) = log::filter(&self.log) {
             problems.push(format!("log must be a filter such as \"info\" or \"info,feedgate_gateway=debug\": {error}"));
         }
         problems.extend(self.problems_of_feeds());
