@@ -88,15 +88,14 @@ async fn an_item_that_takes_the_key_of_a_notification_meanwhile_damages_nothing(
     archive.write(vec![follow("bob", "ann"), follow("carl", "dora")], NOW).await.unwrap();
     let way = Some(Way { kind: "follow".into(), feed: FeedId::MAIN, grouped: false });
     archive.notify_by(Rules { follow: way, ..Rules::default() });
-    let unfollow = Write::Unfollow { reader: bob.clone(), author: ann.clone() };
-    let numbers = archive.intern(&[ann.clone(), bob.clone()]).await.unwrap();
+    let number = archive.intern(std::slice::from_ref(&ann)).await.unwrap()[0];
 
     let options: PgConnectOptions = url.parse().unwrap();
     let mut held = options.connect().await.unwrap();
-    let lock = format!("BEGIN; SELECT FROM authors WHERE author = {} FOR UPDATE", numbers[0].0);
+    let lock = format!("BEGIN; SELECT FROM authors WHERE author = {} FOR UPDATE", number.0);
     held.execute(sqlx::AssertSqlSafe(lock)).await.unwrap();
     let unfollowing = tokio::spawn({
-        let archive = archive.clone();
+        let (archive, unfollow) = (archive.clone(), Write::Unfollow { reader: bob.clone(), author: ann.clone() });
         async move { archive.write(vec![unfollow], NOW).await }
     });
     let waiting = "SELECT FROM pg_stat_activity

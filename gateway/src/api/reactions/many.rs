@@ -1,12 +1,11 @@
 //! Many reactions in one request, for a backend that collects the reactions of its users.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::around::{Reaction, ReactionKind, Unreacted};
-use feedgate_common::doorbell::Touch;
 use feedgate_common::{Archive, ItemId, UserId, UserNo};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -82,29 +81,10 @@ async fn carry_out(
         let reaction = |(item, kind, user): Key| Reaction { item, kind, user, at };
         let asked: Vec<Reaction> = keys.iter().cloned().map(reaction).collect();
         if !asked.is_empty() {
-            outcomes.extend(keys.into_iter().zip(react(archive, writer, asked, on).await?));
+            outcomes.extend(keys.into_iter().zip(super::react(archive, writer, asked, on).await?));
         }
     }
     Ok(outcomes)
-}
-
-/// Gives these reactions, or takes them back, and notifies the watchers of the items. Answers each in its place. If the
-/// future is dropped, the change and the notifications still happen.
-pub(super) async fn react(
-    archive: &Arc<dyn Archive>,
-    writer: &Writer,
-    asked: Vec<Reaction>,
-    on: bool,
-) -> Result<Vec<Result<bool, Unreacted>>, Problem> {
-    let (changing, telling) = (archive.clone(), writer.clone());
-    let change = async move {
-        let notified = changing.react_and_notify(&asked, on).await?;
-        let changed = asked.iter().zip(&notified.answers).filter(|(_, outcome)| **outcome == Ok(true));
-        let items: BTreeSet<ItemId> = changed.map(|(reaction, _)| reaction.item).collect();
-        items.into_iter().for_each(|item| telling.touched(Touch { item, comment: None }));
-        Ok(notified)
-    };
-    Ok(writer.notify(change).await?)
 }
 
 pub(in crate::api) fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {

@@ -5,11 +5,13 @@
 pub(super) mod cursor;
 pub(super) mod many;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::around::{Around, Onlooker, Reacted, Reaction, ReactionKind, Unreacted, Viewer};
+use feedgate_common::doorbell::Touch;
 use feedgate_common::feed::{Cards, Feeds, cards_of};
 use feedgate_common::{Archive, Body, ItemId, Millis, UserId};
 use serde::Serialize;
@@ -84,7 +86,7 @@ async fn change(
     }
     let user = intern(archive, user).await?;
     let asked = vec![Reaction { item, kind, user, at: clock::now() }];
-    let changed = many::react(archives, writer, asked, on).await?;
+    let changed = react(archives, writer, asked, on).await?;
     match changed.into_iter().next().expect("the Archive answers each reaction") {
         Ok(_) => {}
         Err(Unreacted::NoSuchItem(_)) => return Err(missing(which)),
@@ -93,6 +95,25 @@ async fn change(
     let onlooker = feeds.onlooker(Viewer::User(Some(user)));
     let now = told_to(onlooker, archive.around(&[item], onlooker).await?.pop().unwrap_or_default());
     Ok(permit.answer(&Now { id: item, counts: Counts(&now), own: &now.own }))
+}
+
+/// Gives these reactions, or takes them back, and notifies the watchers of the items. Answers each in its place. If the
+/// future is dropped, the change and the notifications still happen.
+async fn react(
+    archive: &Arc<dyn Archive>,
+    writer: &Writer,
+    asked: Vec<Reaction>,
+    on: bool,
+) -> Result<Vec<Result<bool, Unreacted>>, Problem> {
+    let (changing, telling) = (archive.clone(), writer.clone());
+    let change = async move {
+        let notified = changing.react_and_notify(&asked, on).await?;
+        let changed = asked.iter().zip(&notified.answers).filter(|(_, outcome)| **outcome == Ok(true));
+        let items: BTreeSet<ItemId> = changed.map(|(reaction, _)| reaction.item).collect();
+        items.into_iter().for_each(|item| telling.touched(Touch { item, comment: None }));
+        Ok(notified)
+    };
+    Ok(writer.notify(change).await?)
 }
 
 impl From<Unreacted> for Problem {

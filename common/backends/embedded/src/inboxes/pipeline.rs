@@ -245,7 +245,7 @@ impl Log {
         let snapshots = self.shared.snapshot_size.load(Ordering::Relaxed);
         let behind = self.settings.snapshot_after.max(snapshots / SNAPSHOT_SHARE);
         let due = asked.is_some() || self.since_snapshot > behind;
-        // An empty segment has the name of the new one already. To write it again could only fail, on a full disk.
+        // An empty segment is the new one already. To write it again changes nothing, and fails on a full disk.
         let is_empty = self.segment.len() == segment::HEADER as u64;
         if !is_empty && (due || self.segment.len() > self.settings.segment_max) {
             match Segment::create(&self.shared.dir, &self.life.header(self.next)) {

@@ -18,7 +18,9 @@
 //! - An author's rows change only under the lock of its row in `authors`. A reader's edges, and what is addressed to a
 //!   reader, change only under the lock of its row in `readers`.
 //! - All locks of a call are taken in one order, so that no two calls wait for each other: authors, readers, keys of
-//!   items, edges, counts of followers, counts of reposts, the counter of what is pulled; within a kind by number.
+//!   items, edges, counts of followers, counts of reposts, the counter of what is pulled; within a kind by number. Only
+//!   the readers of an item that took the key of a notification meanwhile are locked later. Should two calls wait for
+//!   each other then, PostgreSQL ends one of them, which starts over.
 //! - A call that holds the lock of that counter only has COMMIT left to do, which frees it. So what is pulled is
 //!   numbered in the order of commits, and a snapshot that shows a number shows all below it.
 //! - Only for ids of items can two authors compete. The unique keys of `items` decide, and the loser starts over and
