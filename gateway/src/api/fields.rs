@@ -11,7 +11,7 @@ use std::str::FromStr;
 use feedgate_common::FeedId;
 use feedgate_common::named::NamedFeeds;
 use serde::Deserializer as _;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::problem::{Problem, short};
@@ -36,8 +36,9 @@ impl<'a> Fields<'a> {
     /// Reads `raw` if it is an object that holds only `known` names; `at` is the pointer to it.
     pub(crate) fn of(raw: &'a RawValue, at: impl Into<String>, known: &[&str]) -> Result<Self, Problem> {
         let at = at.into();
-        let mut json = serde_json::Deserializer::from_str(raw.get());
-        let Ok(members) = json.deserialize_map(Members) else {
+        // One more than there are known names is already an unknown or a repeated one.
+        let members = Members { keep: known.len() + 1 };
+        let Ok(members) = serde_json::Deserializer::from_str(raw.get()).deserialize_map(members) else {
             let detail = format!("this must be a JSON object with {}, not {}", list(known), short(raw.get()));
             return Err(Problem::at_pointer(at, detail));
         };
@@ -57,7 +58,7 @@ impl<'a> Fields<'a> {
     /// Reads `raw` if it is an object, with any names.
     pub(crate) fn any(raw: &'a RawValue) -> Result<Self, Problem> {
         let mut json = serde_json::Deserializer::from_str(raw.get());
-        let members = json.deserialize_map(Members).map_err(|_| {
+        let members = json.deserialize_map(Members { keep: usize::MAX }).map_err(|_| {
             Problem::at_pointer(String::new(), format!("this must be a JSON object, not {}", short(raw.get())))
         })?;
         Ok(Self { at: String::new(), members })
@@ -132,17 +133,20 @@ impl<'a> Field<'a> {
 
     /// The elements of the value, which must be a list of 1 to `max` of them, as they are written in the request.
     pub(crate) fn list(&self, max: usize) -> Result<Vec<&'a RawValue>, Problem> {
-        let all = self.elements()?;
-        match all.len() {
-            0 => Err(self.refuse(format_args!("must hold 1 to {max} entries, it is empty"))),
-            n if n > max => Err(self.refuse(format_args!("must hold 1 to {max} entries, this one has {n}"))),
-            _ => Ok(all),
+        let all = self.list_if_any(max)?;
+        if all.is_empty() {
+            return Err(self.refuse(format_args!("must hold 1 to {max} entries, it is empty")));
         }
+        Ok(all)
     }
 
-    /// The elements of the value, which must be a list, as they are written in the request.
-    fn elements(&self) -> Result<Vec<&'a RawValue>, Problem> {
-        serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a list"))
+    /// Reads a list as [`list`](Self::list) does, but the list may be empty.
+    fn list_if_any(&self, max: usize) -> Result<Vec<&'a RawValue>, Problem> {
+        let (all, count) = elements(self.raw, max).ok_or_else(|| self.wrong("a list"))?;
+        if count > max {
+            return Err(self.refuse(format_args!("must hold 1 to {max} entries, this one has {count}")));
+        }
+        Ok(all)
     }
 
     /// The JSON pointer to the field in the request.
@@ -152,13 +156,17 @@ impl<'a> Field<'a> {
 
     /// The names in the value, which must be a list of 1 to `max` strings; a problem says which of them is wrong.
     pub(crate) fn names<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
-        let named = |(i, raw)| Field { pointer: format!("{}/{i}", self.pointer), name: self.name, raw }.name();
-        self.list(max)?.into_iter().enumerate().map(named).collect()
+        self.named(self.list(max)?)
     }
 
     /// Reads a list of names as [`names`](Self::names) does, but the list may be empty.
     pub(crate) fn names_if_any<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
-        if self.elements()?.is_empty() { Ok(vec![]) } else { self.names(max) }
+        self.named(self.list_if_any(max)?)
+    }
+
+    fn named<T: FromStr<Err: Display>>(&self, elements: Vec<&'a RawValue>) -> Result<Vec<T>, Problem> {
+        let named = |(i, raw)| Field { pointer: format!("{}/{i}", self.pointer), name: self.name, raw }.name();
+        elements.into_iter().enumerate().map(named).collect()
     }
 
     /// The fields of the value, which may hold only `known` names; `None` if it is not an object.
@@ -189,7 +197,41 @@ impl Display for Unit {
     }
 }
 
-struct Members;
+/// The first `keep` elements of a list as they are written, and how many the list has; `None` if `raw` is no list. An
+/// element that is not kept takes no memory: a body of some megabytes has room for millions.
+pub(super) fn elements(raw: &RawValue, keep: usize) -> Option<(Vec<&RawValue>, usize)> {
+    serde_json::Deserializer::from_str(raw.get()).deserialize_seq(Elements { keep }).ok()
+}
+
+struct Elements {
+    keep: usize,
+}
+
+impl<'de> Visitor<'de> for Elements {
+    type Value = (Vec<&'de RawValue>, usize);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut kept = Vec::new();
+        while kept.len() < self.keep
+            && let Some(element) = list.next_element()?
+        {
+            kept.push(element);
+        }
+        let mut count = kept.len();
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok((kept, count))
+    }
+}
+
+struct Members {
+    keep: usize,
+}
 
 impl<'de> Visitor<'de> for Members {
     type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
@@ -200,9 +242,12 @@ impl<'de> Visitor<'de> for Members {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
+        while members.len() < self.keep
+            && let Some(member) = map.next_entry()?
+        {
             members.push(member);
         }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(members)
     }
 }
@@ -254,6 +299,20 @@ mod tests {
         for wrong in [r#"{"x":["a","b","c"]}"#, r#"{"x":null}"#, r#"{"x":"a"}"#, r#"{"x":[1]}"#] {
             assert!(one(wrong).names_if_any::<UserId>(2).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_counted_and_not_kept() {
+        let long = format!("[{}0]", "0,".repeat(999));
+        let (kept, count) = elements(raw(&long), 3).unwrap();
+        assert_eq!((kept.len(), kept.capacity() < 10, count), (3, true, 1000));
+        let json = format!("{{\"x\":{long}}}");
+        let problem = Fields::of(raw(&json), "", &["x"]).unwrap().required("x").unwrap().list(3).unwrap_err();
+        let detail = "field \"x\": must hold 1 to 3 entries, this one has 1000";
+        assert_eq!(serde_json::to_value(problem).unwrap()["detail"], detail);
+        let many = format!("{{{}\"x\":0}}", "\"x\":0,".repeat(999));
+        let members = serde_json::Deserializer::from_str(&many).deserialize_map(Members { keep: 2 }).unwrap();
+        assert_eq!((members.len(), members.capacity() < 10), (2, true));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Api;
 use super::deadline::{BODY_TIMEOUT, Whole};
-use super::fields::Fields;
+use super::fields::{Fields, elements};
 use super::problem::{Kind, Problem, short};
 
 /// The most bytes of a request with one item: the largest body, the names of a thousand readers, and room for other
@@ -75,12 +75,13 @@ impl<const MAX: usize> Payload<MAX> {
 }
 
 impl<const MAX: usize> Payload<MAX> {
-    /// The elements of the body, which must be a list, as they are written in the request.
-    pub(super) fn list(&self) -> Result<Vec<&RawValue>, Problem> {
+    /// The first `keep` elements of the body, as they are written in the request, and how many there are. The body must
+    /// be a list.
+    pub(super) fn list(&self, keep: usize) -> Result<(Vec<&RawValue>, usize), Problem> {
         let raw: &RawValue = serde_json::from_slice(&self.json).map_err(|error| malformed(&error))?;
         let not_a_list =
-            |_| Problem::at_pointer(String::new(), format!("this must be a list, not {}", short(raw.get())));
-        serde_json::from_str(raw.get()).map_err(not_a_list)
+            || Problem::at_pointer(String::new(), format!("this must be a list, not {}", short(raw.get())));
+        elements(raw, keep).ok_or_else(not_a_list)
     }
 }
 

@@ -48,7 +48,12 @@ pub(super) async fn put(
     payload: Payload<ONE>,
 ) -> Result<Json<Ranked>, Problem> {
     let feed = ranked(&named, &feed).map_err(|why| Problem::parameter("feed", why))?;
-    let ranking = places(&payload.list()?, "")?;
+    let (list, count) = payload.list(RANKING_MAX)?;
+    if count > RANKING_MAX {
+        let detail = format!("a ranking holds at most {RANKING_MAX} items, this one has {count}");
+        return Err(Problem::at_pointer(String::new(), detail));
+    }
+    let ranking = places(&list, "")?;
     let reader = archive.intern(std::slice::from_ref(&user)).await?[0];
     let ranked = rank(archive, &writer, InboxKey { reader, feed }, ranking).await?;
     ranked.map(Json).map_err(|missing| refused(missing, ""))
@@ -105,10 +110,6 @@ pub(super) fn ranked(named: &NamedFeeds, name: &str) -> Result<FeedId, String> {
 
 /// Reads the places of a ranking, which is at the pointer `at`. No item may be in the ranking twice.
 pub(super) fn places(list: &[&RawValue], at: &str) -> Result<Vec<DisplayKey>, Problem> {
-    if list.len() > RANKING_MAX {
-        let detail = format!("a ranking holds at most {RANKING_MAX} items, this one has {}", list.len());
-        return Err(Problem::at_pointer(at.to_owned(), detail));
-    }
     let (mut places, mut seen) = (Vec::with_capacity(list.len()), HashMap::new());
     for (nth, raw) in list.iter().enumerate() {
         let fields = Fields::of(raw, format!("{at}/{nth}"), &["id", "rank"])?;
