@@ -34,9 +34,9 @@ impl Identity {
         Arc::new(Self { user, device, durable, since, issued_at: AtomicI64::new(UNKNOWN), token: OnceLock::new() })
     }
 
-    /// Keeps when the token was issued that the device has just shown, in Unix ms.
+    /// Keeps when the token was issued that the device has just shown, in Unix ms, unless it has shown a newer one.
     pub(crate) fn shows(&self, issued_at: Option<Millis>) {
-        self.issued_at.store(issued_at.unwrap_or(UNKNOWN), Ordering::Release);
+        self.issued_at.fetch_max(issued_at.unwrap_or(UNKNOWN), Ordering::AcqRel);
     }
 
     /// Whether the device's token was issued before this time, in Unix ms, or does not say when.
@@ -86,4 +86,20 @@ impl Identity {
 /// The name of a connection, which is also the device id of a device that gives none.
 pub(crate) fn client_name(node: &str, connection: u64) -> CompactString {
     compact_str::format_compact!("{node}-{connection}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_token_does_not_make_a_device_older() {
+        let user = User { no: feedgate_common::UserNo(7), id: "ann".parse().unwrap() };
+        let who = Identity::new(user, "phone".parse().unwrap(), true, 0);
+        assert!(who.is_revoked(1), "the token does not say when it was issued");
+        for shown in [Some(5), Some(3), None] {
+            who.shows(shown);
+            assert!(who.is_revoked(6) && !who.is_revoked(5), "{shown:?}");
+        }
+    }
 }
