@@ -24,8 +24,9 @@ pub fn short(text: &str) -> Cow<'_, str> {
 }
 
 fn checked(what: &str, text: &str, max: usize) -> Result<CompactString, BadName> {
-    if text.is_empty() || text.len() > max {
-        return Err(BadName(format!("{what} must have 1 to {max} characters, this one has {}", text.len())));
+    let count = text.chars().count();
+    if count == 0 || count > max {
+        return Err(BadName(format!("{what} must have 1 to {max} characters, this one has {count}")));
     }
     match text.chars().find(|c| !(c.is_ascii_alphanumeric() || "._:@-".contains(*c))) {
         Some(bad) => Err(BadName(format!("{what} may hold only A-Z a-z 0-9 . _ : @ -, this one holds {bad:?}"))),
@@ -177,6 +178,8 @@ mod tests {
         for bad in ["", "a b", "a/b", "ü", &"x".repeat(65)] {
             assert!(bad.parse::<UserId>().is_err(), "{bad}");
         }
+        let why = "ü".repeat(65).parse::<UserId>().unwrap_err().to_string();
+        assert_eq!(why, "a user id must have 1 to 64 characters, this one has 65");
     }
 
     #[test]
