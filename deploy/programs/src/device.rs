@@ -5,8 +5,7 @@
 //!   connect + subscribe(recover, since) ─▶ Subscribed ─▶ Changed, Changed, …  ─▶ End
 //! ```
 //!
-//! Pings are answered here, and a server that sends none for too long counts as lost. [`Device::next`] is cancel safe:
-//! a change that was received is either given or kept in `received`.
+//! Pings are answered here, and a server that sends none for too long counts as lost.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -144,7 +143,8 @@ impl Device {
             .unwrap_or_else(|_| Err(End::Lost(format!("{authority} did not answer in time"))))
     }
 
-    /// Waits for the next event. Events come in the server's order. Cancel safe.
+    /// Waits for the next event. Events come in the server's order. Not cancel safe: if the future is dropped while it
+    /// answers a ping, the changes behind the ping are lost.
     pub(crate) async fn next(&mut self) -> Result<Event, End> {
         loop {
             if let Some(event) = self.received.pop_front() {
