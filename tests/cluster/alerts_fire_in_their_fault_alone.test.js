@@ -58,6 +58,7 @@ const FAULTS = {
   "each fifth turn of a job fails": ["FeedgateJobsFail", 450, { 'feedgate_jobs_total{lane="posts",outcome="failed",instance="t1"}': "0x59 0+25x60" }],
   "writes fail": ["FeedgateWritesFail", 75, { 'feedgate_writes_total{outcome="failed",instance="g1"}': "0x59 0+1x60" }],
   "a row is damaged": ["FeedgateDataDamaged", 15, { 'feedgate_http_problems_total{type="internal",instance="g1"}': "0x59 0 1x59" }],
+  "a device reads an inbox that is damaged": ["FeedgateDataDamaged", 15, { 'feedgate_session_damage_total{instance="g1"}': "0x59 0 1x59" }],
   "a job finds a row damaged": ["FeedgateDataDamaged", 15, { 'feedgate_jobs_total{lane="posts",outcome="damaged",instance="t1"}': "0x59 0 1x59" }],
   "a gateway is full": ["FeedgateNodeFull", 135, { 'feedgate_session_requests_total{outcome="node_full",instance="g1"}': "0x59 0+1x60" }],
   "every second device loads its feed again": ["FeedgateManyResets", 900, { 'feedgate_resets_total{cause="lost",instance="g1"}': "0x59 0+25x60" }],
@@ -140,8 +141,8 @@ test("promtool takes the rules and the settings of scrapes as they are", () => {
 test("the log says what FeedgateDataDamaged quotes", async () => {
   const { annotations } = rules.find(({ alert }) => alert === "FeedgateDataDamaged");
   const quoted = [...annotations.description.matchAll(/"(.+?)"/g)].map(([, text]) => text);
-  const code = await Promise.all(["gateway/src/api/problem.rs", "common/src/error.rs"].map((file) => readFile(new URL(`../../${file}`, import.meta.url), "utf8")));
-  assert.equal(quoted.length, 2);
+  const code = await Promise.all(["gateway/src/api/problem.rs", "gateway/src/connection/shared.rs", "common/src/error.rs"].map((file) => readFile(new URL(`../../${file}`, import.meta.url), "utf8")));
+  assert.equal(quoted.length, 3);
   for (const text of quoted) assert.ok(code.join().includes(`"${text}`), text);
 });
 

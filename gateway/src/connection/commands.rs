@@ -14,12 +14,16 @@ use super::{
     Connection, End, TIMEOUT, connect, history, presence, refresh, rpc_ack, rpc_page, rpc_seen, subscribe, watching,
 };
 use crate::clock;
+use crate::limits::log_limit::LogLimit;
 use crate::net::address::Client;
 use crate::node::identity::{Identity, client_name};
-use crate::protocol::{Close, Command, Connected, ErrorCode, Format, Refreshed, Reply, Subscribe, Verb};
+use crate::protocol::{Close, Command, Connected, ErrorCode, Format, Refreshed, Refusal, Reply, Subscribe, Verb};
 
 /// The server's version, as `connect` tells it.
 const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
+
+/// The log lines about commands that could not be carried out.
+static FAILED: LogLimit = LogLimit::new();
 
 impl Connection {
     /// Starts the next command, unless a command is in flight or there is no room for the reply. Returns whether a
@@ -148,14 +152,27 @@ impl Connection {
             Err(Stop::Close(close)) => return Err(End::Close(close)),
             Err(Stop::BadToken(why)) => return Err(End::BadToken(why)),
             Err(Stop::Refused(refusal)) => {
-                // A subscribe that was refused before it had begun ends here.
-                self.subscribing = None;
-                self.transport.frame(|out| self.format.error(out, id, &refusal));
+                self.send_refusal(id, &refusal);
+                return Ok(());
+            }
+            Err(Stop::Failed(error)) => {
+                if !self.shared.found_damage(&error)
+                    && let Some(suppressed) = FAILED.admit()
+                {
+                    tracing::warn!(%error, suppressed, "a command could not be carried out");
+                }
+                self.send_refusal(id, &ErrorCode::Internal.into());
                 return Ok(());
             }
         };
         self.send(id, reply);
         Ok(())
+    }
+
+    /// Answers with a refusal. A subscribe that was refused before it had begun ends here.
+    fn send_refusal(&mut self, id: u32, refusal: &Refusal) {
+        self.subscribing = None;
+        self.transport.frame(|out| self.format.error(out, id, refusal));
     }
 
     /// Sends a reply; the bytes of a large one stay counted until they are written.

@@ -7,14 +7,10 @@ use feedgate_common::{FeedId, Position, StoreError};
 
 use crate::auth::TokenError;
 use crate::limits::budget::Full;
-use crate::limits::log_limit::LogLimit;
 use crate::node::identity::Identity;
 use crate::node::watches::Watch;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
 use crate::subscription::Start;
-
-/// The log lines about commands that could not be carried out.
-static FAILED: LogLimit = LogLimit::new();
 
 /// What follows from a command, done or not done.
 pub(crate) type Outcome = Result<Then, Stop>;
@@ -43,6 +39,8 @@ pub(crate) enum Then {
 pub(crate) enum Stop {
     /// Answer with this refusal.
     Refused(Refusal),
+    /// Answer that a store has failed, in this way.
+    Failed(StoreError),
     /// Close the connection with this code.
     Close(Close),
     /// Close the connection because of its token; the text says why.
@@ -82,15 +80,7 @@ impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Overloaded { .. } => ErrorCode::TooManyRequests.into(),
-            StoreError::Unavailable(_)
-            | StoreError::Misconfigured(_)
-            | StoreError::Down(_)
-            | StoreError::Corrupt(_) => {
-                if let Some(suppressed) = FAILED.admit() {
-                    tracing::warn!(%error, suppressed, "a command could not be carried out");
-                }
-                ErrorCode::Internal.into()
-            }
+            failed => Self::Failed(failed),
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use feedgate_common::StoreError;
 use feedgate_common::archive::Names;
 
 use super::bodies::Bodies;
 use crate::auth::verifier::Verifier;
 use crate::limits::budget::Budget;
+use crate::limits::log_limit::LogLimit;
 use crate::node::lease::Lease;
 use crate::node::metrics::Metrics;
 use crate::node::revocations::Revocations;
@@ -14,6 +16,9 @@ use crate::node::uptime::Uptime;
 use crate::node::watches::Watches;
 use crate::node::{LocalSessions, Node, Reads};
 use crate::settings::LiveSettings;
+
+/// The log lines about damage that sessions have found.
+static DAMAGE: LogLimit = LogLimit::new();
 
 /// What all connections of a node share; each command takes only the parts that it uses.
 pub(crate) struct Shared {
@@ -50,5 +55,16 @@ impl Shared {
             budget,
             bodies: Bodies::new(),
         })
+    }
+
+    /// Returns whether the call of a session failed because a store is damaged. If so, counts this and logs what was
+    /// found.
+    pub(super) fn found_damage(&self, error: &StoreError) -> bool {
+        let StoreError::Corrupt(what) = error else { return false };
+        self.metrics.damage.inc();
+        if let Some(suppressed) = DAMAGE.admit() {
+            tracing::error!(%what, suppressed, "a session found a store damaged");
+        }
+        true
     }
 }

@@ -107,7 +107,9 @@ impl Connection {
                 Ok(())
             }
             Err(error) => {
-                tracing::debug!(%error, "a subscription could not read its log");
+                if !self.shared.found_damage(&error) {
+                    tracing::debug!(%error, "a subscription could not read its log");
+                }
                 self.failed(feed)
             }
         }

@@ -172,6 +172,8 @@ pub(crate) struct Metrics {
     pub(crate) publish_to_push: Histogram,
     /// How often wakes may have been lost.
     pub(crate) missed: Counter,
+    /// How often sessions have found a store damaged.
+    pub(crate) damage: Counter,
 }
 
 impl Default for Metrics {
@@ -184,6 +186,7 @@ impl Default for Metrics {
             reads: Series::new(Histogram::of_counts),
             publish_to_push: Histogram::of_times(),
             missed: Counter::default(),
+            damage: Counter::default(),
         }
     }
 }
@@ -199,7 +202,7 @@ impl Metrics {
 
 /// Registers the numbers of this node.
 pub(crate) fn register(node: &Arc<Node>, registry: &mut Registry) {
-    let Metrics { connections, requests, ends, resets, reads, publish_to_push, missed } = &*node.metrics;
+    let Metrics { connections, requests, ends, resets, reads, publish_to_push, missed, damage } = &*node.metrics;
     registry.register("connections", "Connections of devices, by what carries them", connections.clone());
     registry.register("session_requests", "Requests that were to become a session", requests.clone());
     registry.register("session_ends", "Sessions that have ended", ends.clone());
@@ -208,6 +211,7 @@ pub(crate) fn register(node: &Arc<Node>, registry: &mut Registry) {
     let help = "From the publication of an item to its push to a device that was woken for it";
     registry.register_with_unit("publish_to_push", help, Unit::Seconds, publish_to_push.clone());
     registry.register("wakes_missed", "Times that wakes may have been lost, so that all logs are read", missed.clone());
+    registry.register("session_damage", "Times that a session found a store damaged", damage.clone());
     registry.register("wakes", "Wakes of sessions for growth of an inbox", node.local.pool.wakes.clone());
     let read = |of: fn(&Node) -> f64| {
         let node = node.clone();

@@ -20,6 +20,7 @@ pub(crate) enum Weather {
     Fair,
     Failing,
     Hanging,
+    Damaged,
 }
 
 /// What a call passes on its way to the store.
@@ -37,7 +38,11 @@ impl Gate {
 
     pub(crate) async fn pass(&self) -> Result<()> {
         let now = *self.0.subscribe().wait_for(|now| *now != Weather::Hanging).await.unwrap();
-        if now == Weather::Failing { Err(StoreError::unavailable("the test wants it")) } else { Ok(()) }
+        match now {
+            Weather::Failing => Err(StoreError::unavailable("the test wants it")),
+            Weather::Damaged => Err(StoreError::corrupt("the test wants it")),
+            Weather::Fair | Weather::Hanging => Ok(()),
+        }
     }
 }
 

@@ -137,6 +137,29 @@ async fn i4_an_outage_of_the_inboxes_delays_and_drops_no_socket() {
 }
 
 #[tokio::test]
+async fn damage_that_a_session_finds_is_counted_whether_it_reads_or_asks() {
+    let Shaky { rig, inboxes, .. } = shaky(50).await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let counted = async || {
+        let (_, text) = rig.http("GET /metrics").await;
+        let count = text.lines().find_map(|line| line.strip_prefix("feedgate_session_damage_total ")).unwrap();
+        count.parse::<u64>().unwrap()
+    };
+    inboxes.gate.set(Weather::Failing);
+    let history = json!({"channel": "feed", "limit": 1});
+    for (weather, count) in [(Weather::Failing, [0, 0]), (Weather::Damaged, [1, 2])] {
+        inboxes.gate.set(weather);
+        assert_eq!(phone.subscribe(json!({})).await["error"]["code"], 100);
+        assert_eq!(counted().await, count[0], "after a read, {weather:?}");
+        assert_eq!(phone.ask("history", history.clone()).await["error"]["code"], 100);
+        assert_eq!(counted().await, count[1], "after a command, {weather:?}");
+    }
+    inboxes.gate.set(Weather::Fair);
+    assert!(phone.subscribe(json!({})).await["subscribe"].is_object());
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn i4_inboxes_that_hang_refuse_a_subscribe_in_time_and_lose_nothing() {
     let Shaky { rig, inboxes, .. } = shaky(50).await;
     rig.follow("ann", "bob").await;
