@@ -18,6 +18,7 @@ mod rounds;
 mod told;
 mod watched;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -62,6 +63,8 @@ pub(crate) struct Watches {
 #[derive(Default)]
 struct All {
     items: FxHashMap<ItemId, Entry>,
+    /// When each item is to be read, in ms: a round looks at those that are due, and not at all items.
+    due: BTreeSet<(u64, ItemId)>,
     /// The items that each user watches, one entry for each device.
     users: FxHashMap<UserNo, Vec<ItemId>>,
 }
@@ -105,6 +108,22 @@ pub(crate) struct Watch {
     upto: u64,
 }
 
+impl All {
+    /// Changes what is known of an item, and gives the answer of `change` with what the watchers of the item share.
+    /// Gives `None` if nobody watches the item.
+    fn change<T>(&mut self, item: ItemId, change: impl FnOnce(&mut Watched) -> T) -> Option<(T, &Entry)> {
+        let entry = self.items.get_mut(&item)?;
+        let before = entry.watched.due_ms();
+        let answer = change(&mut entry.watched);
+        let after = entry.watched.due_ms();
+        if after != before {
+            self.due.remove(&(before, item));
+            self.due.insert((after, item));
+        }
+        Some((answer, entry))
+    }
+}
+
 impl Watches {
     pub(crate) fn new(uptime: Uptime) -> Self {
         Self {
@@ -133,8 +152,13 @@ impl Watches {
     /// after this call, and [given](Watch::begins) to the result.
     pub(crate) fn join(self: &Arc<Self>, item: ItemId, user: UserNo, slot: &Arc<Slot>) -> Watch {
         let watcher = Arc::new(Watcher { user, slot: slot.clone(), dropped: AtomicBool::new(false) });
-        let mut all = self.all.lock();
-        let entry = all.items.entry(item).or_insert_with(|| Entry::new(item));
+        let mut guard = self.all.lock();
+        let all = &mut *guard;
+        let entry = all.items.entry(item).or_insert_with(|| {
+            let entry = Entry::new(item);
+            all.due.insert((entry.watched.due_ms(), item));
+            entry
+        });
         entry.watchers.insert(slot.connection, watcher.clone());
         let hub = entry.hub.clone();
         all.users.entry(user).or_default().push(item);
@@ -168,10 +192,7 @@ impl Watches {
         let mut all = self.all.lock();
         let mut concerned = false;
         for touch in &stir.touches {
-            if let Some(entry) = all.items.get_mut(&touch.item) {
-                entry.watched.note(touch.comment);
-                concerned = true;
-            }
+            concerned |= all.change(touch.item, |watched| watched.note(touch.comment)).is_some();
         }
         let readers = stir.readers.iter().filter(|reader| all.users.contains_key(reader));
         let doubted: Vec<UserNo> = readers.copied().collect();
@@ -187,7 +208,10 @@ impl Watches {
 
     /// Notes that messages may have been lost: every item is looked at soon.
     pub(crate) fn missed(&self) {
-        self.all.lock().items.values_mut().for_each(|entry| entry.watched.note(None));
+        let mut all = self.all.lock();
+        let items: Vec<ItemId> = all.items.keys().copied().collect();
+        items.into_iter().for_each(|item| _ = all.change(item, |watched| watched.note(None)));
+        drop(all);
         self.noted.notify_one();
     }
 
@@ -201,15 +225,14 @@ impl Watches {
     /// first, so no item waits for ever while many others change all the time.
     fn take_due(&self, now: u64) -> Vec<(ItemId, Work)> {
         let mut all = self.all.lock();
-        let waiting = all.items.iter().map(|(item, entry)| (entry.watched.due_ms(), *item));
-        let mut waiting: Vec<(u64, ItemId)> = waiting.filter(|(due_ms, _)| *due_ms <= now).collect();
-        waiting.sort_unstable();
         let (mut due, mut comments) = (vec![], 0);
-        for (_, item) in waiting {
-            if due.len() >= ITEMS_MAX || comments >= COMMENTS_MAX {
-                break;
-            }
-            if let Some(work) = all.items.get_mut(&item).and_then(|entry| entry.watched.begin(now)) {
+        while due.len() < ITEMS_MAX
+            && comments < COMMENTS_MAX
+            && let Some(&(due_ms, item)) = all.due.first()
+            && due_ms <= now
+        {
+            // After this the item is due later than now, also if there is nothing to read.
+            if let Some((Some(work), _)) = all.change(item, |watched| watched.begin(now)) {
                 comments += work.comments.len();
                 due.push((item, work));
             }
@@ -219,16 +242,14 @@ impl Watches {
 
     /// When the next read is due; `None` if nothing is watched.
     fn next_due(&self) -> Option<u64> {
-        self.all.lock().items.values().map(|entry| entry.watched.due_ms()).min()
+        self.all.lock().due.first().map(|(due_ms, _)| *due_ms)
     }
 
     /// Makes these reads due again, since they have failed.
     fn failed(&self, due: Vec<(ItemId, Work)>) {
         let mut all = self.all.lock();
         for (item, work) in due {
-            if let Some(entry) = all.items.get_mut(&item) {
-                entry.watched.failed(work);
-            }
+            all.change(item, |watched| watched.failed(work));
         }
     }
 
@@ -251,7 +272,8 @@ impl Watches {
     }
 
     fn leave(&self, hub: &Hub, watcher: &Arc<Watcher>) {
-        let mut all = self.all.lock();
+        let mut guard = self.all.lock();
+        let all = &mut *guard;
         let Some(entry) = all.items.get_mut(&hub.item) else { return };
         // A connection watches an item once, but an earlier watch may be dropped late, after the next watch has begun.
         let own = entry.watchers.get(&watcher.slot.connection).is_some_and(|found| Arc::ptr_eq(found, watcher));
@@ -259,6 +281,7 @@ impl Watches {
             entry.watchers.remove(&watcher.slot.connection);
         }
         if entry.watchers.is_empty() {
+            all.due.remove(&(entry.watched.due_ms(), hub.item));
             all.items.remove(&hub.item);
         }
         if let Some(items) = all.users.get_mut(&watcher.user) {
@@ -302,10 +325,8 @@ impl Watch {
 
     /// Notes that the device is told this state first.
     pub(crate) fn begins(&self, state: &State) {
-        let mut all = self.watches.all.lock();
-        if let Some(entry) = all.items.get_mut(&self.hub.item) {
-            entry.watched.begins(state);
-            drop(all);
+        let begun = self.watches.all.lock().change(self.hub.item, |watched| watched.begins(state)).is_some();
+        if begun {
             self.watches.noted.notify_one();
         }
     }
@@ -377,6 +398,29 @@ mod tests {
         assert!(watches.doubted.lock().is_empty(), "reader 8 watches nothing");
         watches.hear(&Stir { touches: vec![], readers: vec![UserNo(7)] });
         assert_eq!(watches.doubted.lock().len(), 1);
+    }
+
+    #[test]
+    fn s4_the_list_of_what_is_due_has_each_item_that_is_watched_once() {
+        let watches = watches();
+        let due = || watches.all.lock().due.iter().copied().collect::<Vec<_>>();
+        let slot = Arc::new(Slot::new(1));
+        let watch = watches.join(ItemId(5), UserNo(7), &slot);
+        let other = watches.join(ItemId(6), UserNo(7), &slot);
+        watch.begins(&State { version: 1, around: Default::default() });
+        assert_eq!(due(), [(0, ItemId(5)), (0, ItemId(6))]);
+        assert!(watches.take_due(10).is_empty(), "who begins to watch has just read it");
+        assert_eq!(due(), [(15_010, ItemId(5)), (15_010, ItemId(6))]);
+        watches.hear(&Stir { touches: vec![touch(6)], readers: vec![] });
+        assert_eq!((due(), watches.next_due()), (vec![(1_010, ItemId(6)), (15_010, ItemId(5))], Some(1_010)));
+        let taken = watches.take_due(2_000);
+        assert_eq!((taken.len(), due()[0]), (1, (15_010, ItemId(5))));
+        watches.failed(taken);
+        assert_eq!(due(), [(3_000, ItemId(6)), (15_010, ItemId(5))]);
+        watches.missed();
+        assert_eq!(due(), [(1_010, ItemId(5)), (3_000, ItemId(6))]);
+        drop((watch, other));
+        assert_eq!((due(), watches.next_due()), (vec![], None));
     }
 
     #[test]

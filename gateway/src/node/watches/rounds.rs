@@ -192,8 +192,8 @@ fn settle(
     let counts = counts.json();
     let comments: Vec<Option<News>> = work.comments.keys().map(|comment| news((id, *comment), owner, found)).collect();
     let mut all = watches.all.lock();
-    let Some(entry) = all.items.get_mut(&id) else { return vec![] };
-    let settled = entry.watched.settle(watches.uptime.elapsed_ms(), work, state);
+    let now = watches.uptime.elapsed_ms();
+    let Some((settled, entry)) = all.change(id, |watched| watched.settle(now, work, state)) else { return vec![] };
     let mut told = entry.hub.told.lock();
     let before = told.last();
     if settled.missed {
