@@ -29,8 +29,8 @@ pub struct Ahead {
     pub outbox: Outbox,
     /// The followers in all buckets, in no order; none if no record after `finished` is pushed.
     pub recipients: Vec<Recipient>,
-    /// Whether the followers were read earlier. They are those of the snapshot all the same, but their counters are of
-    /// the earlier time: so a step with them is [`kept`](crate::inboxes::Advance::kept).
+    /// Whether the followers were read earlier. The set of followers is that of the snapshot, but their counters may be
+    /// older, so a step with them is [`kept`](crate::inboxes::Advance::kept).
     pub kept: bool,
 }
 

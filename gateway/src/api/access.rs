@@ -3,14 +3,14 @@
 //! ```text
 //!   Authorization: Bearer <API key>   backend   what the roles of the key allow: read, publish, admin
 //!                  Bearer <key>       console   everything; the key of a session of the console
-//!                  Bearer <JWT>       reader    GET on what belongs to `sub`, and what of it `sub` has seen; and what is
-//!                                               said of any user; nothing else
+//!                  Bearer <JWT>       reader    GET on what belongs to `sub`, and on what is said of any user; writes in
+//!                                               the name of `sub`: what was seen, reactions and comments; nothing else
 //!   no request: a message of a backend           publish, and read; who may send one, the bus has checked
 //! ```
 //!
 //! A handler states its need by the first extractor it takes. For a backend it is [`ReadKey`], [`PublishKey`] or
 //! [`AdminKey`]. For a reader, or a backend that may read, it is [`Caller`], and then [`Caller::may_read`]; for a
-//! reader who has seen something, or a backend that may publish, it is [`ReaderOrPublisher`], and then the same. So
+//! reader who writes, or a backend that may publish, it is [`ReaderOrPublisher`], and then the same check. So
 //! credentials are checked before anything else of the request is. They are never part of a problem or a log line;
 //! nothing here can print them. On a port that offers [`Surface::Readers`] no caller is a backend.
 //!
@@ -217,8 +217,8 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
-/// A caller who may write what a reader has seen: that reader, or a backend whose API key has the role `publish`, or
-/// `admin`.
+/// A caller who may write what a reader says: what was seen, reactions and comments. This is the reader, or a backend
+/// whose API key has the role `publish`, or `admin`.
 pub(crate) struct ReaderOrPublisher(pub(crate) Caller);
 
 impl FromRequestParts<Api> for ReaderOrPublisher {

@@ -1,7 +1,8 @@
 //! Exports and imports whole stores, as NDJSON with a line for each thing that happened.
 //!
 //! ```text
-//!   export   outboxes, author by author, in their order ─▶ direct items ─▶ edges, reader by reader ─▶ reactions, people, comments
+//!   export   outboxes, author by author, in their order ─▶ direct items ─▶ edges, reader by reader ─▶ all that surrounds
+//!            items and users: the parts of `export::Cursor`
 //!   import   the same lines, in any file: each is taken in, was there already, or is refused by its number
 //! ```
 //!

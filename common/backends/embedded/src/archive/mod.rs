@@ -13,7 +13,7 @@
 //!                    ├ persons   what the business says of users
 //!                    ├ audiences lists of users, and to whom an item is narrowed
 //!                    ├ news      what is pulled, what is addressed to the reader
-//!                    ├ door      which adds a feed shows: follow, rebuild, deep pages, profile
+//!                    ├ content   which adds a feed shows: follow, rebuild, deep pages, profile
 //!                    └ hot       items in memory
 //! ```
 //!

@@ -9,7 +9,8 @@
 //!
 //! Invariants:
 //! - A call is in one transaction as a whole, and calls of a group are carried out in the order in which they came.
-//! - A call that cannot be carried out fails alone: its group is rolled back, and each call is tried by itself.
+//! - A call that meets damaged rows fails alone: its group is rolled back, and each call is tried by itself. Any other
+//!   error is of the server, and fails all calls of the group.
 //! - Waiting calls are bounded in number and in bytes. Beyond that a call is refused, and nothing of it is written.
 
 use std::sync::Arc;

@@ -9,8 +9,8 @@
 //!
 //! Invariants: a log that cannot be cut now stays long, and a later step says so again. Entries that are appended
 //! between reading and cutting stay. If such an entry removes an item that is cut, the floor is higher than it need be,
-//! and pages ask the Archive for more. The floor is too high, too, if the removing entry stays and was not read; but
-//! then an add that stays is above the floor.
+//! and pages ask the Archive for more. The floor is also too high if the removing entry stays and was not among the
+//! entries that were read. Then too, an add that stays is above the floor.
 
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::floor_of_cut;

@@ -10,8 +10,8 @@
 -- epoch and counter are a session's token; in a device's row they are a fence: no token below it is entered again.
 -- kept is STORED, NOTHING or `epoch/offset`: the position of a device without an id of its own.
 --
--- A device's row goes together with its named feeds. Nodes from before there were any take those for devices like
--- others; the two dashes tell them that these have no position of the main feed, so they are the first to make room.
+-- A device's row goes together with its named feeds. A node of a version without named feeds takes such a row for a
+-- device. The two dashes say that it has no position of the main feed, and such devices make room first.
 
 local STORED, NOTHING, FEEDS = '=', '-', ' feeds'
 
