@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::access::AdminKey;
 use super::names::user_no;
 use super::problem::Problem;
-use super::query::{Params, Query, decimal};
+use super::query::{Query, decimal};
 use crate::clock;
 
 /// Notices on a page if no limit is given.
@@ -54,7 +54,7 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Json<Dead>, Problem> {
     let params = query.only(&["limit", "cursor"])?;
-    let (limit, after) = (params.limit(DEFAULT, MOST)?, cursor(&params)?);
+    let (limit, after) = (params.limit(DEFAULT, MOST)?, params.cursor_of(cursor)?);
     let found = archive.dead(after, limit).await?;
     let readers: Vec<UserNo> = found.iter().map(|dead| dead.notice.key.reader).collect();
     let users = archive.user_ids(&readers).await?;
@@ -72,14 +72,10 @@ pub(super) async fn list(
     Ok(Json(Dead { notices, next: last.map(|key| format!("{}-{}", key.reader.0, key.feed.0)) }))
 }
 
-fn cursor(params: &Params) -> Result<Option<InboxKey>, Problem> {
-    let Some(text) = params.get("cursor") else { return Ok(None) };
-    let key = text.split_once('-').and_then(|(reader, feed)| {
-        let reader = UserNo(u32::try_from(decimal(reader)?).ok()?);
-        Some(InboxKey { reader, feed: FeedId(u16::try_from(decimal(feed)?).ok()?) })
-    });
-    let wrong = || Problem::parameter("cursor", "cursor must be the next of an earlier page");
-    key.ok_or_else(wrong).map(Some)
+fn cursor(text: &str) -> Option<InboxKey> {
+    let (reader, feed) = text.split_once('-')?;
+    let reader = UserNo(u32::try_from(decimal(reader)?).ok()?);
+    Some(InboxKey { reader, feed: FeedId(u16::try_from(decimal(feed)?).ok()?) })
 }
 
 /// Answers `POST /v1/push/dead/retry`: the notices are due at once, those of one user if `user` is given.

@@ -158,8 +158,7 @@ pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     ask: impl FnOnce(UserNo, Option<ListCursor>, usize) -> Asked,
 ) -> Result<Response, Problem> {
     let params = query.only(&["limit", "cursor"])?;
-    let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
-    let cursor = params.get("cursor").map(|text| cursor_of(text).ok_or_else(wrong)).transpose()?;
+    let cursor = params.cursor_of(cursor_of)?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let permit = caller.permit((limit + 1) * LINE_MAX).await?;
     // Reading one more than asked shows whether there is a next page.

@@ -1,12 +1,14 @@
 //! The fuzz targets of what the HTTP API reads.
 
+use feedgate_common::around::{CommentPlace, Place};
 use feedgate_common::sealed::seal;
+use feedgate_common::search::SearchPlace;
 use serde_json::value::RawValue;
 
 use super::fields::Fields;
 use super::problem::Problem;
 use super::transfer::{export, line};
-use super::{audience_lists, comments, graph, people, publish, rankings, reactions, reposts, search};
+use super::{audience_lists, comments, cursor, graph, people, publish, rankings, reactions};
 
 /// A line of an import. It is read the same each time. An error says what was wrong, and repeats no more than the line.
 pub fn import_lines(bytes: &[u8]) {
@@ -53,20 +55,18 @@ pub fn bodies(bytes: &[u8]) {
 /// Cursors of lists, searches and exports: text that came from outside, and the same bytes behind the right digest.
 pub fn api_cursors(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let with = |purpose| [text.clone().into_owned(), seal(purpose, bytes.to_vec())];
-    for text in with(search::cursor::PURPOSE) {
-        assert!(search::cursor::parse(&text).is_none_or(|place| search::cursor::text(place) == text));
-    }
-    for text in with(reactions::cursor::PURPOSE) {
-        assert!(reactions::cursor::parse(&text).is_none_or(|place| reactions::cursor::text(&place) == text));
-    }
-    for text in with(comments::cursor::PURPOSE) {
-        assert!(comments::cursor::parse(&text).is_none_or(|place| comments::cursor::text(place) == text));
-    }
-    for text in with(reposts::PURPOSE) {
-        assert!(reposts::parse(&text).is_none_or(|before| reposts::text(before) == text));
-    }
+    read_back::<SearchPlace>(&text, bytes);
+    read_back::<Place>(&text, bytes);
+    read_back::<CommentPlace>(&text, bytes);
+    read_back::<cursor::Repost>(&text, bytes);
     if let Ok(cursor) = text.parse::<export::Cursor>() {
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
+    }
+}
+
+/// A cursor that is understood is the same when it is written again.
+fn read_back<P: cursor::Place>(text: &str, bytes: &[u8]) {
+    for text in [text, &seal(P::PURPOSE, bytes.to_vec())] {
+        assert!(cursor::parse::<P>(text).is_none_or(|place| cursor::text(&place) == text));
     }
 }

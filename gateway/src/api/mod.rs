@@ -21,6 +21,7 @@ mod coding;
 mod comments;
 mod console;
 mod cors;
+mod cursor;
 mod dead_notices;
 mod deadline;
 mod devices;

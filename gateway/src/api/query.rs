@@ -13,52 +13,36 @@ use feedgate_common::{DisplayKey, FeedId, ItemId};
 use super::problem::{Kind, Problem, short};
 use crate::protocol::page_json;
 
-/// The one segment of the path that is variable, percent-decoded.
-#[derive(Debug)]
-pub(crate) struct Segment<T>(pub(crate) T);
+macro_rules! segments {
+    ($(#[$doc:meta])* $name:ident $($T:ident)*) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name<$($T),*>($(pub(crate) $T),*);
 
-/// The two segments of the path that are variable, percent-decoded, in their order.
-#[derive(Debug)]
-pub(crate) struct Segments<A, B>(pub(crate) A, pub(crate) B);
+        impl<S: Send + Sync, $($T: FromStr<Err: Display>),*> FromRequestParts<S> for $name<$($T),*> {
+            type Rejection = Problem;
 
-/// The three segments of the path that are variable, percent-decoded, in their order.
-#[derive(Debug)]
-pub(crate) struct Segments3<A, B, C>(pub(crate) A, pub(crate) B, pub(crate) C);
-
-impl<S: Send + Sync, T: FromStr<Err: Display>> FromRequestParts<S> for Segment<T> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let open = open_segments(parts, state).await?;
-        Ok(Self(next(&mut open.iter())?))
-    }
+            async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+                let open = open_segments(parts, state).await?;
+                let mut open = open.iter();
+                Ok(Self($(next::<$T>(&mut open)?),*))
+            }
+        }
+    };
 }
 
-impl<S: Send + Sync, A: FromStr<Err: Display>, B: FromStr<Err: Display>> FromRequestParts<S> for Segments<A, B> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let open = open_segments(parts, state).await?;
-        let mut open = open.iter();
-        Ok(Self(next(&mut open)?, next(&mut open)?))
-    }
-}
-
-impl<S, A, B, C> FromRequestParts<S> for Segments3<A, B, C>
-where
-    S: Send + Sync,
-    A: FromStr<Err: Display>,
-    B: FromStr<Err: Display>,
-    C: FromStr<Err: Display>,
-{
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let open = open_segments(parts, state).await?;
-        let mut open = open.iter();
-        Ok(Self(next(&mut open)?, next(&mut open)?, next(&mut open)?))
-    }
-}
+segments!(
+    /// The one segment of the path that is variable, percent-decoded.
+    Segment A
+);
+segments!(
+    /// The two segments of the path that are variable, percent-decoded, in their order.
+    Segments A B
+);
+segments!(
+    /// The three segments of the path that are variable, percent-decoded, in their order.
+    Segments3 A B C
+);
 
 async fn open_segments<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Problem> {
     RawPathParams::from_request_parts(parts, state).await.map_err(|refused| match refused {
@@ -183,6 +167,17 @@ impl Params {
     pub(crate) fn cursor(&self) -> Result<Option<DisplayKey>, Problem> {
         let refuse = |why| Problem::parameter("cursor", why);
         self.get("cursor").map(|text| page_json::parse_cursor(text).map_err(refuse)).transpose()
+    }
+
+    /// The parameter `cursor` as `parse` reads it; `None` if the parameter is not given.
+    pub(crate) fn cursor_of<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Problem> {
+        let wrong = || {
+            Problem::parameter(
+                "cursor",
+                "cursor must be one that an earlier page of this list has given, such as its \"next\"",
+            )
+        };
+        self.get("cursor").map(|text| parse(text).ok_or_else(wrong)).transpose()
     }
 
     /// The parameter `cursor` of a profile: the key below which the page begins, and what was pinned on the first page.

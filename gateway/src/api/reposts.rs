@@ -7,11 +7,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::feed::{Cards, FETCH, Seeing, cards_of};
-use feedgate_common::sealed::{open, seal};
 use feedgate_common::{Archive, Item, ItemId, Millis, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
+use super::cursor::{self, Repost};
 use super::problem::Problem;
 use super::query::{ItemRef, Query, Segment};
 use super::seeing::{Seen, viewer};
@@ -22,9 +22,6 @@ const LIST_MAX: usize = 100;
 
 /// How many reposts one page looks at, at least, before it ends short of its limit. The next page goes on.
 const LOOKED_AT: usize = 500;
-
-/// The purpose with which the cursors of this list are sealed.
-pub(super) const PURPOSE: &str = "feedgate reposts cursor";
 
 /// One line of the list.
 #[derive(Serialize)]
@@ -53,8 +50,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let params = query.only(&["cursor", "limit", "viewer"])?;
     let viewer = viewer(&caller, &params)?;
-    let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
-    let before = params.get("cursor").map(|text| parse(text).ok_or_else(wrong)).transpose()?;
+    let before = params.cursor_of(cursor::parse)?.map(|Repost(below)| below);
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let reader = caller.reader().is_some();
     let permit = caller.permit(most_with_people(FETCH.max(limit), ANSWER_BYTES)).await?;
@@ -64,7 +60,7 @@ pub(super) async fn list(
     let authors: BTreeMap<UserNo, &UserId> = found.iter().map(|(author, line)| (*author, &line.author)).collect();
     let people = cards_of(&*archive, authors).await?;
     let reposts = found.into_iter().map(|(_, line)| line).collect();
-    Ok(permit.answer(&List { reposts, next: next.map(text), people }))
+    Ok(permit.answer(&List { reposts, next: next.map(|below| cursor::text(&Repost(below))), people }))
 }
 
 /// The next lines, each with the number of its author; and the id below which the list goes on, `None` if all reposts
@@ -98,33 +94,4 @@ async fn page(
 fn line(item: &Item) -> (UserNo, Line) {
     let Item { id, author, author_no, published_at, .. } = item;
     (*author_no, Line { id: *id, author: author.clone(), published_at: *published_at })
-}
-
-/// The text of a cursor whose page begins strictly below this repost.
-pub(super) fn text(before: ItemId) -> String {
-    seal(PURPOSE, before.0.to_be_bytes().to_vec())
-}
-
-/// Reads a cursor; `None` if the text is no cursor.
-pub(super) fn parse(text: &str) -> Option<ItemId> {
-    Some(ItemId(u64::from_be_bytes(open(PURPOSE, text)?.try_into().ok()?)))
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_cursor_comes_back_as_it_went_out(id: u64) {
-            prop_assert_eq!(parse(&text(ItemId(id))), Some(ItemId(id)));
-        }
-
-        #[test]
-        fn any_other_text_is_refused(text in ".{0,40}") {
-            prop_assert_eq!(parse(&text), None);
-        }
-    }
 }

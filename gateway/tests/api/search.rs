@@ -151,11 +151,11 @@ async fn a_wrong_search_is_told_what_would_be_right() {
         ("items?q=a&since=today", "since", "a time in Unix ms"),
         ("items?q=a&until=1e9", "until", "a time in Unix ms"),
         ("items?q=a&since=2&until=1", "since", "must not be later than until"),
-        ("items?q=a&cursor=x", "cursor", "that an earlier page of this search has given"),
+        ("items?q=a&cursor=x", "cursor", "that an earlier page of this list has given"),
         ("items?q=a&limit=101", "limit", "1 to 100"),
         ("items?q=a&q=b", "q", "stands twice"),
         ("users?q=%20", "q", "must hold a word"),
-        ("users?q=a&cursor=", "cursor", "that an earlier page of this search has given"),
+        ("users?q=a&cursor=", "cursor", "that an earlier page of this list has given"),
         ("users?q=a&viewer=bob", "viewer", "unknown query parameter"),
     ];
     for (query, field, why) in cases {

@@ -2,7 +2,6 @@
 //! repetition with the same id or key changes nothing. A reader comments in its own name, on items that it sees; a
 //! backend comments in the name of any user.
 
-pub(super) mod cursor;
 pub(super) mod many;
 
 use std::collections::BTreeMap;
@@ -21,6 +20,7 @@ use feedgate_common::{Archive, Body, ItemId, Millis, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::{Caller, ReaderOrPublisher};
+use super::cursor;
 use super::fields::Fields;
 use super::items::if_match;
 use super::names::{intern, user_no};
@@ -251,8 +251,7 @@ pub(super) async fn list(
             return Err(Problem::parameter("order", detail));
         }
     };
-    let wrong = || Problem::parameter("cursor", "cursor must be one that an earlier page of these comments has given");
-    let from = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
+    let from = params.cursor_of(cursor::parse)?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let viewer = viewer(&caller, &params)?;
     let (reader, archive) = (caller.reader().is_some(), feeds.archive());
@@ -269,9 +268,9 @@ pub(super) async fn list(
     let (newest, oldest) = (places().max().or(from), places().min().or(from));
     Ok(permit.answer(&List {
         comments: comments.iter().map(CommentJson::from).collect(),
-        next: next.map(cursor::text),
-        newest: newest.map(cursor::text),
-        oldest: oldest.map(cursor::text),
+        next: next.as_ref().map(cursor::text),
+        newest: newest.as_ref().map(cursor::text),
+        oldest: oldest.as_ref().map(cursor::text),
         people,
     }))
 }

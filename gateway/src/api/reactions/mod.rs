@@ -2,7 +2,6 @@
 //! succeeds and changes nothing. A reader reacts in its own name, to items that it sees; a backend reacts in the name
 //! of any user.
 
-pub(super) mod cursor;
 pub(super) mod many;
 
 use std::collections::BTreeSet;
@@ -17,6 +16,7 @@ use feedgate_common::{Archive, Body, ItemId, Millis, UserId};
 use serde::Serialize;
 
 use super::access::{Caller, ReaderOrPublisher};
+use super::cursor;
 use super::names::{intern, user_no};
 use super::problem::{Kind, Problem};
 use super::query::{ItemRef, NoQuery, Query, Segment, Segments3};
@@ -161,8 +161,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let params = query.only(&["kind", "cursor", "limit", "viewer"])?;
     let kind: Option<ReactionKind> = params.parse("kind")?;
-    let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
-    let before = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
+    let before = params.cursor_of(cursor::parse)?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let (reader, viewer) = (caller.reader().is_some(), viewer(&caller, &params)?);
     let permit = caller.permit(most(1, ANSWER_BYTES) + (limit + 1) * (LINE_MAX + CARD_MAX)).await?;

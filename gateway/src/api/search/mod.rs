@@ -4,8 +4,6 @@
 //! and the viewer may see it: so an edit, a delete or a block takes effect at once. [`Seen`] says as whom a caller sees
 //! items.
 
-pub(super) mod cursor;
-
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -21,6 +19,7 @@ use feedgate_common::{Archive, Millis, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
+use super::cursor;
 use super::names::user_no;
 use super::problem::{Kind, Problem, short};
 use super::query::{Params, Query};
@@ -73,7 +72,7 @@ pub(super) async fn items(
     let fields = on(&feeds)?;
     let (phrases, kind, published) = (wanted(&params)?, kind(&params)?, published(&params)?);
     let (author, viewer) = (params.parse::<UserId>("author")?, viewer(&caller, &params)?);
-    let (behind, limit) = (cursor::behind(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
+    let (behind, limit) = (params.cursor_of(cursor::parse)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
     let reader = caller.reader().is_some();
     let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;
     let author = match author {
@@ -94,7 +93,7 @@ pub(super) async fn items(
         next = items.last().map(|shown| SearchPlace::of_item(shown.item().published_at, shown.item().id));
     }
     let people = authors_of(&*archive, &items).await?;
-    Ok(permit.answer(&Items { items, next: next.map(cursor::text), building, people }))
+    Ok(permit.answer(&Items { items, next: next.as_ref().map(cursor::text), building, people }))
 }
 
 /// Answers `GET /v1/search/users?q=…` with a page of users whose name or id holds all words of the query.
@@ -107,7 +106,7 @@ pub(super) async fn users(
     let params = query.only(&["q", "cursor", "limit"])?;
     let fields = on(&feeds)?;
     let phrases = wanted(&params)?;
-    let (mut behind, limit) = (cursor::behind(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
+    let (mut behind, limit) = (params.cursor_of(cursor::parse)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
     let permit = caller.permit((limit + 1) * 2 * CARD_MAX).await?;
     let mut page = Users::default();
     for _ in 0..LOOKS_MAX {
@@ -117,7 +116,7 @@ pub(super) async fn users(
         for (place, found) in named(&*archive, &places).await? {
             if let Some(user) = found.filter(|user| takes_user(&phrases, &user.user, user.card.name.as_deref())) {
                 if page.users.len() == limit {
-                    page.next = behind.map(cursor::text);
+                    page.next = behind.as_ref().map(cursor::text);
                     return Ok(permit.answer(&page));
                 }
                 page.users.push(user);
@@ -129,7 +128,7 @@ pub(super) async fn users(
         }
         behind = next;
     }
-    page.next = behind.map(cursor::text);
+    page.next = behind.as_ref().map(cursor::text);
     Ok(permit.answer(&page))
 }
 

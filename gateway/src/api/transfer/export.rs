@@ -38,10 +38,9 @@ use futures_util::stream;
 use tracing::Span;
 
 use super::super::access::AdminKey;
-use super::super::comments;
+use super::super::cursor;
 use super::super::problem::Problem;
 use super::super::query::Query;
-use super::super::reactions::cursor;
 use super::NDJSON;
 use super::line::{Out, place_text};
 use crate::protocol::one_line::one_line;
@@ -102,7 +101,7 @@ impl std::fmt::Display for Cursor {
             Self::People(user) => write!(f, "6:{}", user.0),
             Self::Comments(None) => f.write_str("7"),
             Self::Comments(Some(id)) => write!(f, "7:{id}"),
-            Self::Behind(id, place) => write!(f, "7:{id}:{}", comments::cursor::text(*place)),
+            Self::Behind(id, place) => write!(f, "7:{id}:{}", cursor::text(place)),
             Self::Lists(None) => f.write_str("8"),
             // The name of a list may contain a colon, so it is the last part.
             Self::Lists(Some((owner, list, member))) => write!(f, "8:{}:{}:{list}", owner.0, member.0),
@@ -132,7 +131,7 @@ impl FromStr for Cursor {
             ["6", user] => Ok(Self::People(number(user)?)),
             ["7"] => Ok(Self::Comments(None)),
             ["7", id] => Ok(Self::Comments(Some(id.parse().map_err(drop)?))),
-            ["7", id, place] => Ok(Self::Behind(id.parse().map_err(drop)?, comments::cursor::parse(place).ok_or(())?)),
+            ["7", id, place] => Ok(Self::Behind(id.parse().map_err(drop)?, cursor::parse(place).ok_or(())?)),
             ["8"] => Ok(Self::Lists(None)),
             ["8", owner, member, ..] => {
                 let list = text.splitn(4, ':').nth(3).ok_or(())?.parse().map_err(drop)?;
