@@ -306,4 +306,30 @@ mod tests {
             assert!(problem.starts_with(&format!("gateway.{name} must be ")), "{problem}");
         }
     }
+
+    #[test]
+    fn the_greatest_and_the_least_value_that_is_right_is_taken() {
+        let right = Settings {
+            batch: 1000,
+            token_leeway_secs: LEEWAY_MAX_SECS,
+            responses_max_bytes: NODE_MIN,
+            ..Settings::default()
+        };
+        assert_eq!(right.problems(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_address_may_take_half_of_a_small_node_without_authenticating() {
+        let shares = |connections, http_connections| {
+            Settings { connections, http_connections, unauthenticated_per_address: 500, ..Settings::default() }.shares()
+        };
+        let of = |connections, http| shares(connections, http).unauthenticated;
+        assert_eq!([of(100, 5000), of(5000, 40), of(5000, 5000), of(1, 1)], [50, 20, 500, 1]);
+    }
+
+    #[test]
+    fn the_first_message_is_a_token_and_no_larger_than_any_other() {
+        let max = |message_max_bytes| Settings { message_max_bytes, ..Settings::default() }.first_message_max();
+        assert_eq!([max(64 * 1024), max(100)], [4096, 100]);
+    }
 }

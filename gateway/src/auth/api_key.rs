@@ -179,6 +179,8 @@ mod tests {
             assert_eq!(Role::ALL.map(|role| roles.allow(role)), allowed, "{roles}");
         }
         assert_eq!(Roles::ADMIN.to_string(), "admin");
+        let twice: Roles = [Role::Read, Role::Read].into_iter().collect();
+        assert!(twice.allow(Role::Read), "a role that is named twice is still given");
     }
 
     #[test]

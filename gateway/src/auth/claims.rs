@@ -136,3 +136,24 @@ fn names(aud: Option<&Value>, audience: &str) -> bool {
 fn name<T: FromStr>(claim: &Value) -> Option<T> {
     claim.as_str()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_revoked_if_it_is_older_than_the_revocation_or_says_no_age() {
+        let of = |issued_at| Claims { user: "ann".parse().unwrap(), device: None, issued_at, expires_at: 9 };
+        for (issued_at, before, outlives) in [
+            (Some(5), None, true),
+            (None, None, true),
+            (Some(4), Some(5), false),
+            (Some(5), Some(5), true),
+            (Some(6), Some(5), true),
+            (None, Some(5), false),
+        ] {
+            let wanted = if outlives { Ok(()) } else { Err(TokenError::Revoked) };
+            assert_eq!(of(issued_at).outlive(before), wanted, "{issued_at:?} {before:?}");
+        }
+    }
+}

@@ -107,4 +107,20 @@ mod tests {
             assert!(error.contains(wants), "{error}");
         }
     }
+
+    #[test]
+    fn a_set_of_32_keys_is_taken_and_a_key_without_alg_has_the_algorithm_of_its_curve() {
+        let all = KeySet::parse(&json!({"keys": vec![ed25519(); 32]}).to_string()).unwrap();
+        assert_eq!((all.count(), all.left_out()), (32, &[][..]));
+        // RFC 7517, appendix A.1, and a key of the other curve.
+        let p256 = ("MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM");
+        let p384 = (
+            "XC5ch3xqalLmFfrKZBwCdK8E3tVWsMmupMQmzxp1YlCL2Pm_kLvPAbr3tmxv95Jm",
+            "wxX1vvlM_xpyz4BCFksfOFKQ4Yd66Mr7lWRtK4Gdf34womfRWNBshcj4VaSnDiHx",
+        );
+        let key = |curve: &str, (x, y): (&str, &str)| json!({"kty": "EC", "crv": curve, "x": x, "y": y});
+        let set = json!({"keys": [key("P-256", p256), key("P-384", p384), key("P-521", p384)]}).to_string();
+        let set = KeySet::parse(&set).unwrap();
+        assert_eq!((set.count(), set.left_out()), (2, &[][..]), "nobody signs by the third curve");
+    }
 }

@@ -75,4 +75,11 @@ mod tests {
         assert!(!allowance.take(301, 0, rate) && allowance.take(300, 0, rate));
         assert!(!allowance.take(1, 99, rate) && allowance.take(1, 100, rate));
     }
+
+    #[test]
+    fn what_is_owed_counts_also_beyond_the_burst() {
+        let (mut allowance, rate) = (Allowance::default(), Rate { per_sec: 10, burst: 10 });
+        allowance.owe(30, 5_000, rate);
+        assert!(!allowance.take(1, 7_099, rate) && allowance.take(1, 7_100, rate));
+    }
 }

@@ -297,5 +297,9 @@ mod tests {
     #[test]
     fn a_share_has_room_for_the_largest_answer_while_it_is_put_together() {
         assert!(most(1000, ANSWER_BYTES) <= SHARE_MIN);
+        let (bodies, full) = (FETCH * Body::MAX_BYTES, ANSWER_BYTES + ITEM_MAX);
+        assert_eq!([most(1, ANSWER_BYTES), most(1000, ANSWER_BYTES)], [Body::MAX_BYTES + ITEM_MAX, bodies + full]);
+        let people = 2000 * CARD_MAX;
+        assert_eq!(most_with_people(1000, ANSWER_BYTES), bodies + full + ITEM_MAX + people);
     }
 }

@@ -151,4 +151,15 @@ mod tests {
         assert!(quotas.known.lock().quotas.len() <= KNOWN_MIN);
         assert_eq!(quotas.begin(0, 1_000_000).err(), Some(TooMany::AtOnce(1)));
     }
+
+    #[test]
+    fn i18_who_has_used_up_the_rate_is_not_forgotten_to_make_room() {
+        let quotas = Quotas::new(1, 5);
+        let begun = (0..20).filter(|_| quotas.begin(0, 0).is_ok()).count();
+        assert_eq!(begun, 10);
+        let others: Vec<_> = (1..=KNOWN_MIN).map(|n| quotas.begin(n, 0).ok().unwrap()).collect();
+        assert_eq!(quotas.begin(0, 0).err(), Some(TooMany::PerSec(5)));
+        assert_eq!(quotas.known.lock().full, 2 * KNOWN_MIN, "there is room for as many again");
+        drop(others);
+    }
 }

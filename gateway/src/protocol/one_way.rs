@@ -82,7 +82,8 @@ fn event(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
 mod tests {
     use feedgate_common::Epoch;
 
-    use super::super::reply::Opened;
+    use super::super::reply::{Connected, Opened, Refreshed, Standing};
+    use super::super::{ErrorCode, Format};
     use super::*;
 
     #[test]
@@ -110,5 +111,21 @@ mod tests {
         let told = r#"data: {"channel":"item:9","pub":{"offset":0,"data":{"op":"missed"}}}"#;
         let ended = r#"data: {"channel":"item:9","unsubscribe":{"code":2001,"reason":"gone"}}"#;
         assert_eq!(text, format!("{told}\n\n{ended}\n\n"));
+    }
+
+    #[test]
+    fn a_connect_a_watch_and_a_refusal_are_events_with_their_names() {
+        assert_eq!(Format::OneWay.ping(), b":\n\n", "a comment, which clients skip");
+        let refreshed = Refreshed { client: "n-1".into(), version: "1".into(), expires: true, ttl: 9 };
+        let mut out = vec![];
+        result(&mut out, &Reply::Watch(Standing { data: b"{}".to_vec() }));
+        result(&mut out, &Reply::Connect(Connected { ping: 25, ..Default::default() }));
+        result(&mut out, &Reply::Refresh(refreshed));
+        error(&mut out, &ErrorCode::TokenExpired.into());
+        let text = String::from_utf8(out).unwrap();
+        let name =
+            |event: &str| event.strip_prefix("data: {").and_then(|rest| Some(rest.split_once(':')?.0.to_owned()));
+        let names: Option<Vec<String>> = text.split_terminator("\n\n").map(name).collect();
+        assert_eq!(names.unwrap(), [r#""subscribe""#, r#""connect""#, r#""error""#], "a refresh is no event: {text}");
     }
 }

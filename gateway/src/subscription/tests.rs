@@ -222,3 +222,14 @@ fn i12_sent_is_what_was_pushed_and_never_beyond_the_head() {
         assert_eq!(subscription.position(), at(1, sent), "{input:?}");
     }
 }
+
+#[test]
+fn a_subscription_that_may_send_no_more_waits_until_the_socket_can_take_it() {
+    let mut subscription = live(Items);
+    assert!(!subscription.awaits_writable());
+    let _ = subscription.on(Wake);
+    let _ = subscription.on(changes(8, 8, 9));
+    assert!(subscription.awaits_writable());
+    let _ = subscription.on(Writable);
+    assert!(!subscription.awaits_writable());
+}

@@ -217,6 +217,13 @@ fn so_many_keys_that_a_token_would_cost_much_are_refused() {
 }
 
 #[test]
+fn so_many_api_keys_are_taken_and_one_more_is_refused() {
+    let key = |n: usize| ApiKey::new(&format!("shop-{n}"), Roles::ADMIN, &format!("key {n}")).unwrap();
+    let with = (0..API_KEYS_MAX).fold(keys(), |keys, n| keys.with_api_key(key(n)).unwrap());
+    assert!(with.with_api_key(key(API_KEYS_MAX)).err().unwrap().contains("64"));
+}
+
+#[test]
 fn where_an_issuer_is_set_a_token_has_to_be_of_it() {
     let ours = keys().from_issuer("https://login.example");
     for iss in [json!("https://login.example/"), json!("shop"), json!(["https://login.example"]), json!(7), json!(null)]
