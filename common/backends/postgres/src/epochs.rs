@@ -8,47 +8,48 @@
 //! greater than every number that any node had given by then. A node must not keep numbers in reserve, since another
 //! node may have given greater ones.
 
+use std::sync::Arc;
+
 use feedgate_common::Epoch;
 use feedgate_common::error::Result;
-use parking_lot::Mutex;
 use sqlx::PgConnection;
-use tokio::sync::oneshot;
 
-use crate::pool::{Pool, work};
+use crate::groups::{Groups, UpTo, Weight};
+use crate::pool::{self, Pool, work};
 use crate::rows;
 
 const TAKE: &str = "UPDATE counters SET value = value + $1 WHERE name = 'epoch' RETURNING value";
 
-/// Callers that wait for an epoch. Those that wait together share one write.
-#[derive(Default)]
-pub(crate) struct Epochs {
-    waiting: Mutex<Vec<oneshot::Sender<Result<Epoch>>>>,
-    round: tokio::sync::Mutex<()>,
-}
+/// How many callers may wait for a round.
+const CALLS_MAX: usize = 4096;
+
+/// How many callers one round serves.
+const ROUND_MAX: usize = 1000;
+
+type Round = UpTo<ROUND_MAX, (), Epoch>;
+
+impl Weight for () {}
+
+/// Callers that wait for an epoch, and the task that takes the numbers. Callers that wait together share one write.
+pub(crate) struct Epochs(Groups<(), Epoch>);
 
 impl Epochs {
-    pub(crate) async fn next(&self, pool: &Pool) -> Result<Epoch> {
-        loop {
-            let (asker, mut answer) = oneshot::channel();
-            self.waiting.lock().push(asker);
-            let round = self.round.lock().await;
-            if let Ok(given) = answer.try_recv() {
-                return given;
+    /// Starts the task on the current runtime.
+    pub(crate) fn start(pool: Arc<Pool>) -> Self {
+        Self(Groups::start(1, CALLS_MAX, move |round: Round| {
+            let pool = pool.clone();
+            async move {
+                let askers = round.calls.len();
+                let first = pool.write(work!(|connection| take(connection, askers))).await;
+                let numbers = first.map(|first| (first..).take(askers).map(Epoch).collect());
+                round.answer(numbers, |(), epoch| Ok(epoch));
             }
-            let askers = std::mem::take(&mut *self.waiting.lock());
-            let many = askers.len();
-            let taken = pool.write(work!(|connection| take(connection, many))).await;
-            for (asker, nth) in askers.into_iter().zip(0..) {
-                // If the caller has gone away, its number is never used.
-                _ = asker.send(taken.clone().map(|first| Epoch(first + nth)));
-            }
-            drop(round);
-            // There is no answer yet only if the round that had taken this call was cancelled. Then the call is made
-            // again.
-            if let Ok(given) = answer.try_recv() {
-                return given;
-            }
-        }
+        }))
+    }
+
+    /// Takes the next number. Fails if the server does, or does not answer in time.
+    pub(crate) async fn next(&self) -> Result<Epoch> {
+        self.0.ask(()).await.unwrap_or_else(|| Err(pool::no_reply()))
     }
 }
 

@@ -154,7 +154,7 @@ impl PostgresArchive {
         let reacting = Reacting::start(pool.clone(), settings);
         let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
         let (ahead, finishing) = (SharedAhead::start(pool.clone()), Finishing::start(pool.clone()));
-        let (lows, epochs) = (Lows::default(), Epochs::default());
+        let (lows, epochs) = (Lows::default(), Epochs::start(pool.clone()));
         Ok(Self { pool, users, queue, reacting, settings, rules, items, news, ahead, finishing, lows, epochs })
     }
 
@@ -425,7 +425,7 @@ impl Events for PostgresArchive {
 #[async_trait]
 impl archive::Epochs for PostgresArchive {
     async fn next_epoch(&self) -> Result<Epoch> {
-        self.epochs.next(&self.pool).await
+        self.epochs.next().await
     }
 }
 

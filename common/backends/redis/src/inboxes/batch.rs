@@ -28,74 +28,82 @@ impl Standing {
 }
 
 impl RedisInboxes {
-    /// How each of these inboxes stands, at once.
-    pub(super) async fn standings(&self, keys: &[InboxKey]) -> Result<Vec<Option<Standing>>> {
-        let groups = by_bucket(keys, self.buckets(), |key| self.bucket_of(*key)).map(async |(bucket, group)| {
-            let mut stands = Vec::with_capacity(group.len());
-            for part in group.chunks(AT_ONCE) {
-                let inboxes = part.iter().map(|(_, key)| inbox_key(bucket, *key));
-                let keys: Vec<_> = std::iter::once(bucket_key(bucket)).chain(inboxes).collect();
-                let numbers = self.run(&self.scripts.stands, bucket, &keys, vec![]).await?.all_numbers()?;
-                stands.extend(part.iter().map(|(at, _)| *at).zip(numbers.chunks_exact(5).map(Standing::of)));
+    /// Asks each bucket of its items, all buckets at the same time and [`AT_ONCE`] items in a call. Gives an answer for
+    /// each item, in the order of the items. Fails if a call does, or answers with another number.
+    async fn of_each<T: Copy, A, Asking: Future<Output = Result<Vec<A>>>>(
+        &self,
+        of: &[T],
+        bucket_of: impl Fn(&T) -> Bucket,
+        ask: impl Fn(Bucket, Vec<T>) -> Asking,
+    ) -> Result<Vec<A>> {
+        let mut buckets: Vec<(Vec<usize>, Vec<T>)> = vec![Default::default(); usize::from(self.buckets())];
+        for (place, item) in of.iter().enumerate() {
+            let (places, items) = &mut buckets[usize::from(bucket_of(item).0)];
+            places.push(place);
+            items.push(*item);
+        }
+        let ask = &ask;
+        let asked = (0..self.buckets()).map(Bucket).zip(buckets).map(|(bucket, (places, items))| async move {
+            let mut answers = Vec::with_capacity(items.len());
+            for part in items.chunks(AT_ONCE) {
+                answers.extend(ask(bucket, part.to_vec()).await?);
             }
-            Ok::<_, StoreError>(stands)
+            if answers.len() != items.len() {
+                let (answers, items) = (answers.len(), items.len());
+                return Err(StoreError::corrupt(format_args!("{items} items had {answers} answers")));
+            }
+            Ok(places.into_iter().zip(answers))
         });
-        let mut stands = vec![None; keys.len()];
-        try_join_all(groups).await?.into_iter().flatten().for_each(|(at, stand)| stands[at] = stand);
-        Ok(stands)
+        let mut all = Vec::from_iter(of.iter().map(|_| None));
+        try_join_all(asked).await?.into_iter().flatten().for_each(|(place, answer)| all[place] = Some(answer));
+        Ok(all.into_iter().flatten().collect())
     }
 
-    /// How far the push of these authors has come in one bucket. A reader may follow hundreds of thousands of authors,
-    /// so each call asks for some of them.
-    pub(super) async fn progress_in(&self, bucket: Bucket, authors: &[UserNo]) -> Result<Vec<Progress>> {
-        let mut reached = Vec::with_capacity(authors.len());
-        for part in authors.chunks(AT_ONCE) {
-            let arguments = std::iter::once(b"epoch".to_vec()).chain(part.iter().map(|author| field(*author)));
-            let mut reply =
-                self.run(&self.scripts.progress, bucket, &[bucket_key(bucket)], arguments.collect()).await?;
-            for text in reply.all_bytes()? {
-                reached.push(progress_of(&text)?);
-            }
-        }
-        Ok(reached)
+    /// How each of these inboxes stands, at once.
+    pub(super) async fn standings(&self, keys: &[InboxKey]) -> Result<Vec<Option<Standing>>> {
+        let ask = |bucket, keys: Vec<InboxKey>| async move {
+            let mut numbers = self.run(&self.scripts.stands, bucket, &redis_keys(bucket, &keys), vec![]).await?;
+            Ok(numbers.all_numbers()?.chunks_exact(5).map(Standing::of).collect())
+        };
+        self.of_each(keys, |key| self.bucket_of(*key), ask).await
+    }
+
+    /// How far the push of each of these authors has come in the bucket. A reader may follow hundreds of thousands of
+    /// authors, so each call asks for some of them.
+    pub(super) async fn progress_of(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
+        let ask = |bucket, of: Vec<(UserNo, Bucket)>| async move {
+            let authors = of.iter().map(|(author, _)| field(*author));
+            let arguments = std::iter::once(b"epoch".to_vec()).chain(authors).collect();
+            let mut reply = self.run(&self.scripts.progress, bucket, &[bucket_key(bucket)], arguments).await?;
+            reply.all_bytes()?.iter().map(|text| progress_of(text)).collect()
+        };
+        self.of_each(of, |(_, bucket)| *bucket, ask).await
     }
 
     /// Gives the keys of inboxes that exist or are being built.
     pub(super) async fn present_of(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
-        let groups = by_bucket(keys, self.buckets(), |key| self.bucket_of(*key)).map(async |(bucket, group)| {
-            let mut present = vec![];
-            for part in group.chunks(AT_ONCE) {
-                let inboxes = part.iter().map(|(_, key)| inbox_key(bucket, *key));
-                let keys: Vec<_> = std::iter::once(bucket_key(bucket)).chain(inboxes).collect();
-                let found = self.run(&self.scripts.present, bucket, &keys, vec![]).await?.all_numbers()?;
-                present.extend(found.iter().filter_map(|at| part.get(*at as usize)).map(|(_, key)| *key));
-            }
-            Ok::<_, StoreError>(present)
-        });
-        Ok(try_join_all(groups).await?.concat())
+        let ask = |bucket, keys: Vec<InboxKey>| async move {
+            let mut found = self.run(&self.scripts.present, bucket, &redis_keys(bucket, &keys), vec![]).await?;
+            let found = found.all_numbers()?;
+            Ok((0..keys.len() as u64).map(|at| found.contains(&at)).collect())
+        };
+        let present = self.of_each(keys, |key| self.bucket_of(*key), ask).await?;
+        Ok(keys.iter().zip(present).filter_map(|(key, present)| present.then_some(*key)).collect())
     }
 
     /// Puts off the time at which these inboxes expire. See `scripts/touch.lua`.
     pub(super) async fn expire_at(&self, keys: &[InboxKey], until: Millis) -> Result<()> {
-        let until = [until.to_string()];
-        let groups = by_bucket(keys, self.buckets(), |key| self.bucket_of(*key)).map(async |(bucket, group)| {
-            for part in group.chunks(AT_ONCE) {
-                let keys: Vec<_> = part.iter().map(|(_, key)| inbox_key(bucket, *key)).collect();
-                self.link.script(&self.scripts.touch, &keys, &until).await?;
-            }
-            Ok::<_, StoreError>(())
-        });
-        try_join_all(groups).await.map(drop)
+        let until = &[until.to_string()];
+        let ask = |bucket, keys: Vec<InboxKey>| async move {
+            self.link.script(&self.scripts.touch, &redis_keys(bucket, &keys)[1..], until).await?;
+            Ok(vec![(); keys.len()])
+        };
+        self.of_each(keys, |key| self.bucket_of(*key), ask).await.map(drop)
     }
 }
 
-/// The items of each bucket, with their places in the list of all items.
-pub(super) fn by_bucket<T: Copy>(
-    of: &[T],
-    buckets: u16,
-    bucket_of: impl Fn(&T) -> Bucket,
-) -> impl Iterator<Item = (Bucket, Vec<(usize, T)>)> {
-    let mut groups: Vec<Vec<(usize, T)>> = vec![Vec::new(); usize::from(buckets)];
-    of.iter().enumerate().for_each(|(at, each)| groups[usize::from(bucket_of(each).0)].push((at, *each)));
-    (0..buckets).map(Bucket).zip(groups).filter(|(_, group)| !group.is_empty())
+/// The keys in Redis of the bucket and of these inboxes.
+fn redis_keys(bucket: Bucket, inboxes: &[InboxKey]) -> Vec<Vec<u8>> {
+    let inboxes = inboxes.iter().map(|key| inbox_key(bucket, *key));
+    std::iter::once(bucket_key(bucket)).chain(inboxes).collect()
 }

@@ -36,11 +36,10 @@ use feedgate_common::inboxes::{
     floor_of_cut,
 };
 use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use tokio::sync::Mutex;
 
 use crate::Link;
-use batch::by_bucket;
 use layout::{
     Header, entry_bytes, entry_of, field, floor_bytes, layout, mark_author, mark_generation, marks, number,
     placeholder, progress_text, pull_watermark,
@@ -159,15 +158,7 @@ impl Inboxes for RedisInboxes {
     }
 
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
-        let groups = by_bucket(of, self.buckets(), |(_, bucket)| *bucket);
-        let reached = groups.map(async |(bucket, group)| {
-            let (places, authors): (Vec<_>, Vec<_>) =
-                group.into_iter().map(|(place, (author, _))| (place, author)).unzip();
-            Ok::<_, StoreError>(places.into_iter().zip(self.progress_in(bucket, &authors).await?))
-        });
-        let mut all = vec![Progress::default(); of.len()];
-        try_join_all(reached).await?.into_iter().flatten().for_each(|(place, progress)| all[place] = progress);
-        Ok(all)
+        self.progress_of(of).await
     }
 
     async fn advance(&self, step: Advance) -> Result<Advanced> {
