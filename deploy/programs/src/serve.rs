@@ -8,6 +8,7 @@
 //!
 //! Invariants: nothing is served before everything is open, and no two processes share a data directory.
 
+use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use feedgate_common::named::NamedFeeds;
 use feedgate_gateway::{Gateway, Surface, clock};
 use feedgate_timeline::{FanOut, Noter, Pulse, Relay, Sender, Worker};
 
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
 
@@ -34,7 +36,7 @@ use crate::log;
 use crate::passed::{Began, Held};
 use crate::ports::{self, Ports};
 use crate::reload::{Current, Given, Reload, Source, Users};
-use crate::secrets;
+use crate::secrets::{self, Secrets};
 use crate::settings::Settings;
 use crate::stores::Stores;
 use crate::tls;
@@ -164,25 +166,8 @@ async fn start(
     let admin_tls_files = settings.admin_tls.files().map(tls::Files::open).transpose()?;
     let gateway_settings = descriptors::fit(descriptors, ports.listeners.len(), settings.gateway.clone())?;
     settings.data = data::make(&settings.data)?;
-    let shared = match kind {
-        Kind::Embedded => None,
-        Kind::Cluster => Some((data::lock(&settings.data)?, secrets::open(&settings.secrets_dir())?)),
-    };
-    ensure!(
-        kind == Kind::Embedded || !accept_loss,
-        "--accept-loss is for what this process keeps in its own files; over shared stores there is nothing to accept"
-    );
-    let mut stores = open(&settings, accept_loss).await?;
     let secrets_dir = settings.secrets_dir();
-    let (lock, secrets) = match shared {
-        Some((lock, secrets)) => (Some(lock), secrets),
-        None => {
-            let is_used = !accept_loss && stores.archive.counts().await?.users > 0;
-            let made = if is_used { secrets::open_used } else { secrets::open_or_make };
-            (None, made(&secrets_dir)?)
-        }
-    };
-
+    let Opened { mut stores, lock, secrets } = open_with_secrets(kind, &settings, accept_loss).await?;
     let announced = data::announce(&settings.data, &backends(&ports, &settings), lock)?;
     let mut parts = Parts::default();
     #[cfg(feature = "otlp")]
@@ -230,20 +215,58 @@ async fn start(
     let users = Users { secrets: secrets_dir, feeds, gateway: Some((gateway.clone(), gateway_settings)), webhook };
     parts.add(Reload::new(given, users)?.at_each(hang_up, parts.stop()));
     let banner = banner(role, &ports, &settings, &gateway)?;
-    let [tls, admin_tls] = [&tls_files, &admin_tls_files].map(|files| files.as_ref().map(tls::Files::tls));
-    for files in [tls_files, admin_tls_files].into_iter().flatten() {
+    listen(&mut parts, &gateway, ports.listeners, [tls_files, admin_tls_files]);
+    Ok(Started { parts, stores, announced: Some(announced), gateway: Some(gateway), held: ports.held, banner })
+}
+
+/// The stores of a gateway, and what it knows of secrets.
+struct Opened {
+    stores: Stores,
+    /// Held by the gateway of a cluster on its data directory; embedded stores lock it themselves.
+    lock: Option<File>,
+    secrets: Secrets,
+}
+
+/// Opens the stores and the secrets of a gateway. A cluster has secrets of its own, and fails without them before it
+/// asks a store. One process makes its secrets at its first start; a store that has users has had secrets, so their
+/// loss is an error.
+async fn open_with_secrets(kind: Kind, settings: &Settings, accept_loss: bool) -> anyhow::Result<Opened> {
+    let dir = settings.secrets_dir();
+    if kind == Kind::Cluster {
+        let (lock, secrets) = (data::lock(&settings.data)?, secrets::open(&dir)?);
+        ensure!(
+            !accept_loss,
+            "--accept-loss is for what this process keeps in its own files; over shared stores there is nothing to \
+             accept"
+        );
+        return Ok(Opened { stores: open(settings, false).await?, lock: Some(lock), secrets });
+    }
+    let stores = open(settings, accept_loss).await?;
+    let is_used = !accept_loss && stores.archive.counts().await?.users > 0;
+    let secrets = if is_used { secrets::open_used(&dir) } else { secrets::open_or_make(&dir) }?;
+    Ok(Opened { stores, lock: None, secrets })
+}
+
+/// Serves the gateway on its ports, with the certificates of readers and of admins as far as there are any.
+fn listen(
+    parts: &mut Parts,
+    gateway: &Gateway,
+    listeners: Vec<(TcpListener, Surface)>,
+    files: [Option<tls::Files>; 2],
+) {
+    let [readers, admins] = files.each_ref().map(|files| files.as_ref().map(tls::Files::tls));
+    for files in files.into_iter().flatten() {
         parts.add(files.keep(parts.stop()));
     }
-    for (listener, surface) in ports.listeners {
+    for (listener, surface) in listeners {
         // A port with TLS never serves both: see `Settings::splits`.
         let tls = match surface {
-            Surface::Readers => tls.clone(),
-            Surface::All => admin_tls.clone(),
+            Surface::Readers => readers.clone(),
+            Surface::All => admins.clone(),
         };
         let serving = feedgate_gateway::serve(gateway.clone(), listener, surface, tls, parts.stop().cancelled_owned());
         parts.add(async move { serving.await.context("the gateway") });
     }
-    Ok(Started { parts, stores, announced: Some(announced), gateway: Some(gateway), held: ports.held, banner })
 }
 
 /// Starts a worker alone. A worker keeps nothing, and needs a port only for its health.
