@@ -257,17 +257,16 @@ mod tests {
     #[test]
     fn the_page_for_operators_lists_what_the_code_does() {
         let page = include_str!("../../../docs/operate.md");
-        let of = |which: Takes| {
-            let keys = SETTINGS.iter().filter(|(_, takes)| *takes == which).map(|(key, _)| format!("`{key}`"));
-            keys.collect::<Vec<_>>().join(", ")
-        };
-        let rows = [
-            ("at once, also in open sessions", of(AtOnce)),
-            ("for connections, sessions and tokens that come", of(ForNew)),
-            ("after a restart", of(AtStart)),
-        ];
-        for (when, keys) in rows {
-            let row = format!("| {when} | {keys} |\n");
+        let section = |key: &'static str| key.rsplit_once('.').map_or("", |(section, _)| section);
+        for of in SETTINGS.iter().map(|(key, _)| section(key)).collect::<BTreeSet<_>>() {
+            let keys = |which: Takes| {
+                let keys = SETTINGS.iter().filter(|(key, takes)| section(key) == of && *takes == which);
+                let names =
+                    keys.map(|(key, _)| format!("`{}`", key.rsplit('.').next().expect("a key has a last part")));
+                names.collect::<Vec<_>>().join(", ")
+            };
+            let name = if of.is_empty() { "at the top".to_owned() } else { format!("`[{of}]`") };
+            let row = format!("| {name} | {} | {} | {} |\n", keys(AtOnce), keys(ForNew), keys(AtStart));
             assert!(page.contains(&row), "docs/operate.md lacks this row:\n{row}");
         }
     }
