@@ -1,7 +1,7 @@
 //! The cursors of lists: the place behind which the next page begins, sealed as text.
 //!
-//! A cursor is opaque: clients send it back as it came. Each list has its own purpose, so that the cursor of one list is
-//! refused by another.
+//! A cursor is opaque: clients send it back as it came. Each list seals with a purpose of its own, so it refuses the
+//! cursor of another list.
 
 use feedgate_common::around::{self, CommentPlace};
 use feedgate_common::sealed::{open, seal};
