@@ -1,7 +1,7 @@
 //! The HTTP API over the real embedded stores and a running timeline worker, request by request.
 //!
 //! Every answer that any of these tests gets is also held against `docs/openapi.json`: its status
-//! must be one that the document names for the route.
+//! must be one that the document names for the route. A query that was taken must be one that the document allows.
 
 #![allow(clippy::unwrap_used, reason = "also what the tests share is test code")]
 

@@ -17,6 +17,8 @@ use feedgate_timeline::{FanOut, Worker};
 use http_body_util::BodyExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
+use percent_encoding::percent_decode_str;
+use regex::Regex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -184,6 +186,7 @@ impl Server {
     /// Any request, as it is.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
+        let query = request.uri().query().unwrap_or_default().to_owned();
         let response = self.begin(request).await;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let is_endless =
@@ -200,6 +203,9 @@ impl Server {
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
         let answer = Answer { status, headers, text, json };
         self.hold_against_the_document(&method, &path, &answer);
+        if answer.status < 300 {
+            self.hold_what_was_taken(&method, &path, &query);
+        }
         answer
     }
 
@@ -325,6 +331,29 @@ impl Server {
             assert_eq!(answer.header("content-type"), "application/problem+json", "{method} {path}");
             assert_eq!(answer.json["status"], answer.status, "{method} {path}");
         }
+    }
+
+    /// The document has each parameter of a query that was taken, and a pattern there lets its value through.
+    #[track_caller]
+    fn hold_what_was_taken(&self, method: &str, path: &str, query: &str) {
+        let Some(item) = self.documented(path) else { return };
+        let lists = [&item["parameters"], &item[method]["parameters"]].map(|list| list.as_array());
+        let documented: Vec<&Value> = lists.into_iter().flatten().flatten().map(|entry| self.resolved(entry)).collect();
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            let parameter = documented.iter().find(|entry| entry["in"] == "query" && entry["name"] == name);
+            let parameter = parameter.unwrap_or_else(|| panic!("{method} {path}: {name} is not documented"));
+            let value = percent_decode_str(value).decode_utf8_lossy();
+            if let Some(pattern) = self.resolved(&parameter["schema"])["pattern"].as_str() {
+                let fits = Regex::new(pattern).unwrap().is_match(&value);
+                assert!(fits, "{method} {path}: the document has {pattern} for {name}, and {value} was taken");
+            }
+        }
+    }
+
+    /// A part of the document, or what it refers to.
+    fn resolved<'a>(&'a self, part: &'a Value) -> &'a Value {
+        let reference = part["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+        reference.map_or(part, |reference| self.document.pointer(reference).unwrap())
     }
 }
 

@@ -77,6 +77,33 @@ async fn what_one_store_exports_another_takes_in_and_exports_again() {
     to.close().await;
 }
 
+#[tokio::test]
+async fn an_export_goes_on_behind_each_of_its_cursors() {
+    let (server, _dir) = Server::start().await;
+    let item = server.publish("ann", "1").await;
+    server.follow("bob", "ann").await;
+    server.call("PUT /v1/users/ann", Some(r#"{"name":"Ann"}"#)).await.expect(204);
+    server.call(&format!("PUT /v1/items/{item}/reactions/a:b/bob"), None).await.expect(200);
+    server.post(&format!("/v1/items/{item}/comments"), json!({"author": "bob", "body": 2})).await.expect(201);
+    server.call("PUT /v1/users/ann/lists/a:b@c/bob", None).await.expect(204);
+    server.call("PUT /v1/users/ann/blocked/eve", None).await.expect(204);
+    server.call(&format!("PUT /v1/users/ann/pins/{item}"), None).await.expect(204);
+    let to_bob = json!({"author": "ann", "body": 3, "audience": {"users": ["bob"]}});
+    server.post("/v1/items", to_bob).await.expect(201);
+    let whole = server.get("/v1/export").await.expect(200).text;
+    let mut cursors = 0;
+    for (at, line) in whole.lines().enumerate() {
+        let line: serde_json::Value = line.parse().unwrap();
+        let Some(cursor) = line["cursor"].as_str() else { continue };
+        let rest = server.get(&format!("/v1/export?cursor={cursor}")).await.expect(200).text;
+        let expected: Vec<&str> = whole.lines().skip(at + 1).collect();
+        assert_eq!(rest.lines().collect::<Vec<_>>(), expected, "{cursor}");
+        cursors += 1;
+    }
+    assert!(cursors >= 8, "{whole}");
+    server.close().await;
+}
+
 /// Each add that an item had counts among the newest for a reader who followed while it stood there.
 #[tokio::test]
 async fn s11_feeds_of_items_that_moved_are_the_same_in_a_store_that_takes_them_in() {

@@ -580,6 +580,14 @@ mod tests {
     }
 
     #[test]
+    fn the_document_has_a_line_of_each_type() {
+        let document = include_str!("../../../../docs/openapi.json");
+        for kind in KINDS {
+            assert!(document.contains(&format!(r#"{{\"type\":\"{kind}\","#)), "{kind}");
+        }
+    }
+
+    #[test]
     fn a_bad_line_says_what_is_wrong_with_it() {
         let cases = [
             ("nonsense", "one JSON object"),
