@@ -187,8 +187,9 @@ impl Caller {
             return Err(Problem::new(Kind::Forbidden, "a reader's token may not do this; it takes an API key"));
         };
         if !roles.allow(role) {
+            let or_admin = if role == Role::Admin { "" } else { ", or admin" };
             let role = role.name();
-            let detail = format!("this API key has the role {roles}; what you ask for takes the role {role}, or admin");
+            let detail = format!("this API key has the role {roles}; what you ask for takes the role {role}{or_admin}");
             return Err(Problem::new(Kind::Forbidden, detail));
         }
         Ok(self)
