@@ -76,12 +76,19 @@ pub(super) struct Rules {
     pub(super) leeway: u64,
 }
 
+/// The first `exp` that is taken for a time in milliseconds: in seconds it is in the year 5138.
+const IN_MILLIS: u64 = 100_000_000_000;
+
 impl Rules {
     /// Reads the claims at `now`, a Unix time in seconds.
     pub(super) fn read(&self, brought: Brought, now: u64) -> Result<Claims, TokenError> {
         let Brought { sub, exp, nbf, iat, aud, iss, device_id } = brought;
         let exp = exp.ok_or(TokenError::Invalid("token has no exp"))?;
         let expires_at = seconds(&exp).ok_or(TokenError::Invalid("token's exp is not a number"))?;
+        // Such a token would never expire, and nobody would notice.
+        if expires_at >= IN_MILLIS {
+            return Err(TokenError::Invalid("token's exp is in milliseconds; it must be in seconds"));
+        }
         let sub = sub.ok_or(TokenError::Invalid("token has no sub"))?;
         let user = name(&sub).ok_or(TokenError::Invalid("token's sub is not a user id"))?;
         let device = device_id.map(|device| name(&device).ok_or(TokenError::Invalid("token's device_id is not one")));
