@@ -95,19 +95,25 @@ impl Access {
         let token = own.map_or_else(|| bearer(request), Ok)?;
         let client = Client::of(&request.extensions);
         let ticket = self.ticket(client)?;
-        self.claims(token, client, ticket.as_ref())?;
+        self.claims(token, client, ticket.as_ref(), Takes::SessionTokens)?;
         shown(request, Standing::Reader);
         Ok(token)
     }
 
     /// Checks a token. A token that never was valid costs its address more: checking a signature takes much longer than
     /// most other things that a stranger may ask for.
-    fn claims(&self, token: &str, client: Client, ticket: Option<&Ticket<AddressKey>>) -> Result<Claims, Problem> {
+    fn claims(
+        &self,
+        token: &str,
+        client: Client,
+        ticket: Option<&Ticket<AddressKey>>,
+        takes: Takes,
+    ) -> Result<Claims, Problem> {
         self.verifier.verify(token, client).map_err(|error| {
             if let (TokenError::Invalid(_), Some(ticket)) = (error, ticket) {
                 ticket.costs(REFUSED_COSTS - 1, self.uptime.elapsed_ms());
             }
-            refused(error)
+            refused(error, takes)
         })
     }
 
@@ -120,7 +126,11 @@ impl Access {
         }
         let bearer = bearer(request)?;
         let coding = if self.settings.now().compress { Coding::asked(&request.headers) } else { Coding::Identity };
-        if Surface::of(request) == Surface::All
+        let takes = match Surface::of(request) {
+            Surface::All => Takes::KeysAndTokens,
+            Surface::Readers => Takes::Tokens,
+        };
+        if takes == Takes::KeysAndTokens
             && let Some(roles) = self.roles_of(bearer)
         {
             shown(request, Standing::Backend);
@@ -130,11 +140,11 @@ impl Access {
         // The read is counted before the token is checked, so that guesses of tokens count too.
         let client = Client::of(&request.extensions);
         let address = self.ticket(client)?;
-        let claims = self.claims(bearer, client, address.as_ref())?;
+        let claims = self.claims(bearer, client, address.as_ref(), takes)?;
         // No token of a user without a number was ever revoked.
         if let Some(number) = user_no(names, &claims.user).await? {
             let before = self.revocations.before(number).await?;
-            claims.outlive(before).map_err(refused)?;
+            claims.outlive(before).map_err(|error| refused(error, takes))?;
         }
         let user = claims.user;
         shown(request, Standing::Reader);
@@ -317,15 +327,38 @@ fn used() -> Problem {
     Problem::new(Kind::BadCredentials, detail)
 }
 
-/// The problem for a token that was refused.
-fn refused(error: TokenError) -> Problem {
+/// What a route takes as a bearer, on the port of the request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// API keys and readers' tokens.
+    KeysAndTokens,
+    /// Readers' tokens alone, since the port is for readers.
+    Tokens,
+    /// Readers' tokens alone, since the route begins a session.
+    SessionTokens,
+}
+
+/// The problem for a token that was refused. Its text is the same for an API key that is valid at another port or route
+/// and for any other text, so a stranger learns nothing of keys.
+fn refused(error: TokenError, takes: Takes) -> Problem {
     let detail = match error {
         TokenError::Expired => "the token has expired; get a new one from your backend".to_owned(),
         TokenError::Revoked => "the token was revoked; get a new one from your backend".to_owned(),
+        TokenError::Undated => format!("the {}; get a new one from your backend, with an iat", error.why()),
         TokenError::UnknownKey => format!("the {}; try again in some seconds", error.why()),
-        TokenError::Invalid(why) => {
-            format!("the bearer is neither an API key nor a token that this server takes ({why})")
-        }
+        TokenError::Invalid(why) => match takes {
+            Takes::KeysAndTokens => {
+                format!("the bearer is neither an API key nor a token that this server takes ({why})")
+            }
+            Takes::Tokens => format!(
+                "the bearer is not a token that this server takes ({why}); this port takes no API key, the one that the \
+                 server's admin_listen names does"
+            ),
+            Takes::SessionTokens => format!(
+                "the bearer is not a token that this server takes ({why}); a session begins with a reader's token, not \
+                 with an API key"
+            ),
+        },
     };
     Problem::new(Kind::BadCredentials, detail)
 }

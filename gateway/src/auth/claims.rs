@@ -22,8 +22,11 @@ pub struct Claims {
 impl Claims {
     /// Fails if `before` is given and the token was issued before that time, or does not say when it was issued.
     pub(crate) fn outlive(&self, before: Option<Millis>) -> Result<(), TokenError> {
-        let revoked = before.is_some_and(|before| self.issued_at.is_none_or(|issued_at| issued_at < before));
-        if revoked { Err(TokenError::Revoked) } else { Ok(()) }
+        match (before, self.issued_at) {
+            (Some(_), None) => Err(TokenError::Undated),
+            (Some(before), Some(issued_at)) if issued_at < before => Err(TokenError::Revoked),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -35,6 +38,8 @@ pub enum TokenError {
     Expired,
     /// The token was valid, until its user's tokens were revoked: ask the app for a new one.
     Revoked,
+    /// Tokens of its user were revoked, and the token does not say when it was issued: ask the app for a new one.
+    Undated,
     /// The key set from which the server has its keys may have the token's key by now: try again soon.
     UnknownKey,
     /// The token never was valid; the text says what is wrong.
@@ -47,6 +52,7 @@ impl TokenError {
         match self {
             Self::Expired => "token has expired",
             Self::Revoked => "token was revoked",
+            Self::Undated => "token has no iat, and tokens of its user were revoked",
             Self::UnknownKey => "token's kid is that of no key that was fetched so far",
             Self::Invalid(why) => why,
         }

@@ -64,7 +64,9 @@ impl From<TokenError> for Stop {
         match error {
             TokenError::Expired => ErrorCode::TokenExpired.into(),
             // At this error the SDK asks the app for a token and connects again, after longer and longer pauses.
-            TokenError::Revoked | TokenError::UnknownKey => ErrorCode::TokenExpired.because(error.why()).into(),
+            TokenError::Revoked | TokenError::Undated | TokenError::UnknownKey => {
+                ErrorCode::TokenExpired.because(error.why()).into()
+            }
             TokenError::Invalid(why) => Self::BadToken(why),
         }
     }

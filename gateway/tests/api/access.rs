@@ -270,6 +270,15 @@ async fn on_a_readers_port_the_api_key_opens_nothing_and_its_routes_are_not_ther
             assert_eq!((with_key, with_token), (404, 404), "{what}");
         }
     }
+    let mut said = vec![];
+    for bearer in [API_KEY, "no key"] {
+        said.push(server.text_on_a_readers_port(request("GET /v1/users/ann/feed", Some(bearer), None)).await);
+    }
+    assert!(
+        said[0].contains("this port takes no API key, the one that the server's admin_listen names does"),
+        "{said:?}"
+    );
+    assert_eq!(said[0], said[1], "nobody learns here whether a key is right");
     assert_eq!(server.everything().await, before);
     server.close().await;
 }

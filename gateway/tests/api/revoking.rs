@@ -18,7 +18,7 @@ fn signed(iat: Option<i64>) -> String {
 async fn opens(server: &Server, token: &str) -> bool {
     let answer = server.send(request("GET /v1/users/bob/feed", Some(token), None)).await;
     if answer.status == 401 {
-        assert!(answer.text.contains("the token was revoked; get a new one"), "{}", answer.text);
+        assert!(answer.text.contains("revoked; get a new one from your backend"), "{}", answer.text);
         return false;
     }
     answer.expect(200);
@@ -35,6 +35,8 @@ async fn what_was_issued_before_a_revocation_is_refused_and_what_comes_after_is_
         assert!(opens(&server, token).await, "nothing is revoked yet");
     }
     server.call("POST /v1/users/bob/revoke", None).await.expect(204);
+    let refused = server.send(request("GET /v1/users/bob/feed", Some(&undated), None)).await.expect(401);
+    assert!(refused.text.contains("the token has no iat"), "no other token without one opens it: {}", refused.text);
     let new = server.token("bob");
     let all_as_it_should_be = async |server: &Server| {
         for token in [&minted, &dated, &undated] {

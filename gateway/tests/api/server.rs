@@ -216,8 +216,18 @@ impl Server {
 
     /// The status that a port of readers answers with.
     pub(crate) async fn on_a_readers_port(&self, request: Request<Body>) -> u16 {
+        self.begin_on_a_readers_port(request).await.status().as_u16()
+    }
+
+    /// The text that a port of readers answers with.
+    pub(crate) async fn text_on_a_readers_port(&self, request: Request<Body>) -> String {
+        let body = self.begin_on_a_readers_port(request).await.into_body().collect().await.unwrap();
+        String::from_utf8(body.to_bytes().into()).unwrap()
+    }
+
+    async fn begin_on_a_readers_port(&self, request: Request<Body>) -> Response<Body> {
         let router = self.router.clone().layer(axum::Extension(Surface::Readers));
-        TowerToHyperService::new(router).call(request).await.unwrap().status().as_u16()
+        TowerToHyperService::new(router).call(request).await.unwrap()
     }
 
     /// What a backend gets for a message with this subject, without its root.

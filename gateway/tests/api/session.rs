@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Request, header};
 use serde_json::json;
 
-use crate::server::{Server, request};
+use crate::server::{API_KEY, Server, request};
 
 const BEGIN: &str = r#"{"id":1,"connect":{"token":"t"}}"#;
 
@@ -49,6 +49,8 @@ async fn who_only_listens_shows_a_token_in_the_header_or_in_the_query_and_comes_
     server.send(listen(&own, None)).await.expect(200);
     server.send(listen("", None)).await.expect(401);
     server.send(listen("", Some("forged"))).await.expect(401);
+    let key = server.send(listen("", Some(API_KEY))).await.expect(401);
+    assert!(key.text.contains("a session begins with a reader's token"), "{}", key.text);
     server.send(listen("?cf_connect=%7B%22token%22:%22forged%22%7D", Some(&token))).await.expect(401);
     for (query, field) in [("?cf_connect=x", "cf_connect"), ("?offset=1", "epoch")] {
         let answer = server.send(listen(query, Some(&token))).await.expect(400);
