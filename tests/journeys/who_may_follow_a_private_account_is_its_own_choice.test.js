@@ -132,6 +132,6 @@ test("s9: nobody is private and followed by everyone", async (t) => {
     await server.request("PUT", "/v1/users/bob", { private: "yes" }),
   ];
   assert.deepEqual(refused.map(({ status }) => status), [422, 422, 422]);
-  assert.match(refused[0].body.detail, /ann cannot be private and be followed by everyone/);
+  assert.match(refused[0].body.detail, /ann cannot be private and have the class everyone/);
   assert.equal((await server.request("GET", "/v1/users/all")).status, 404, "nothing of it was said");
 });

@@ -413,8 +413,8 @@ pub enum Refused {
     StaysEveryones(UserId),
     /// Everyone follows this author, or is to, and it is private, or is to be.
     #[error(
-        "{0} cannot be private and be followed by everyone: who has no edge of its own cannot be asked about; give {0} \
-         another class before it is everyone's, or let {0} not be private"
+        "{0} cannot be private and have the class everyone: all readers follow an account of this class without asking; \
+         give {0} another class, or say that {0} is not private"
     )]
     PrivateEveryones(UserId),
     /// There is no request to answer.
@@ -427,8 +427,8 @@ pub enum Refused {
     },
     /// A user is to follow itself, or to unfollow itself.
     #[error(
-        "{0} cannot follow itself; to let every author's items stand in the author's own feed, set own_posts = true in the \
-         settings of the server"
+        "{0} cannot follow itself; own_posts = true in the settings of the server lets the items of every author stand in the \
+         author's own feed"
     )]
     FollowsItself(UserId),
     /// The author has no such list.

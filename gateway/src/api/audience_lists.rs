@@ -28,6 +28,9 @@ use crate::clock;
 /// The most bytes that one list takes in an answer.
 const LINE_MAX: usize = 256;
 
+/// What is wrong with a user who is to be on a list of its own.
+pub(super) const NOT_ONESELF: &str = "must be another user than the owner of the list, who sees the items anyway";
+
 /// The lists of a user, by name.
 #[derive(Serialize)]
 struct Lists {
@@ -76,7 +79,7 @@ pub(super) async fn put_on(
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let wanted = Wanted { user, list, member, on: true };
-    wanted.check().map_err(|why| Problem::parameter("member", why))?;
+    wanted.check().map_err(|why| Problem::parameter("member", format!("member {why}")))?;
     carry_out(&*archive, std::slice::from_ref(&wanted)).await?.remove(0)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -130,7 +133,7 @@ impl Wanted {
     /// Checks that the change can be made; the error says what is wrong.
     fn check(&self) -> Result<(), &'static str> {
         match self.on && self.user == self.member {
-            true => Err("must be another user: everyone sees what is their own"),
+            true => Err(NOT_ONESELF),
             false => Ok(()),
         }
     }

@@ -38,7 +38,7 @@ impl FromStr for ErasureId {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        decimal(text).map(Self).ok_or("must be the id of a receipt: a number")
+        decimal(text).map(Self).ok_or("the id of a receipt is a number, as the answer to the erasure has it")
     }
 }
 

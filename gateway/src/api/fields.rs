@@ -133,20 +133,16 @@ impl<'a> Field<'a> {
 
     /// The elements of the value, which must be a list of 1 to `max` of them, as they are written in the request.
     pub(crate) fn list(&self, max: usize) -> Result<Vec<&'a RawValue>, Problem> {
-        let all = self.list_if_any(max)?;
-        if all.is_empty() {
-            return Err(self.refuse(format_args!("must hold 1 to {max} entries, it is empty")));
+        match self.elements(max)? {
+            (_, 0) => Err(self.refuse(format_args!("must hold 1 to {max} entries, it is empty"))),
+            (_, n) if n > max => Err(self.refuse(format_args!("must hold 1 to {max} entries, this one has {n}"))),
+            (all, _) => Ok(all),
         }
-        Ok(all)
     }
 
-    /// Reads a list as [`list`](Self::list) does, but the list may be empty.
-    fn list_if_any(&self, max: usize) -> Result<Vec<&'a RawValue>, Problem> {
-        let (all, count) = elements(self.raw, max).ok_or_else(|| self.wrong("a list"))?;
-        if count > max {
-            return Err(self.refuse(format_args!("must hold 1 to {max} entries, this one has {count}")));
-        }
-        Ok(all)
+    /// The first `keep` elements of the value, which must be a list, and how many it has.
+    fn elements(&self, keep: usize) -> Result<(Vec<&'a RawValue>, usize), Problem> {
+        elements(self.raw, keep).ok_or_else(|| self.wrong("a list"))
     }
 
     /// The JSON pointer to the field in the request.
@@ -156,17 +152,20 @@ impl<'a> Field<'a> {
 
     /// The names in the value, which must be a list of 1 to `max` strings; a problem says which of them is wrong.
     pub(crate) fn names<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
-        self.named(self.list(max)?)
+        self.read_names(self.list(max)?)
     }
 
     /// Reads a list of names as [`names`](Self::names) does, but the list may be empty.
     pub(crate) fn names_if_any<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
-        self.named(self.list_if_any(max)?)
+        match self.elements(max)? {
+            (_, n) if n > max => Err(self.refuse(format_args!("must hold at most {max} entries, this one has {n}"))),
+            (all, _) => self.read_names(all),
+        }
     }
 
-    fn named<T: FromStr<Err: Display>>(&self, elements: Vec<&'a RawValue>) -> Result<Vec<T>, Problem> {
+    fn read_names<T: FromStr<Err: Display>>(&self, all: Vec<&'a RawValue>) -> Result<Vec<T>, Problem> {
         let named = |(i, raw)| Field { pointer: format!("{}/{i}", self.pointer), name: self.name, raw }.name();
-        elements.into_iter().enumerate().map(named).collect()
+        all.into_iter().enumerate().map(named).collect()
     }
 
     /// The fields of the value, which may hold only `known` names; `None` if it is not an object.
@@ -299,6 +298,9 @@ mod tests {
         for wrong in [r#"{"x":["a","b","c"]}"#, r#"{"x":null}"#, r#"{"x":"a"}"#, r#"{"x":[1]}"#] {
             assert!(one(wrong).names_if_any::<UserId>(2).is_err(), "{wrong}");
         }
+        let too_many =
+            serde_json::to_value(one(r#"{"x":["a","b","c"]}"#).names_if_any::<UserId>(2).unwrap_err()).unwrap();
+        assert_eq!(too_many["detail"], "field \"x\": must hold at most 2 entries, this one has 3");
     }
 
     #[test]

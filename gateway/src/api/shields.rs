@@ -47,7 +47,7 @@ async fn set(
     Segments(user, other): Segments<UserId, UserId>,
     up: bool,
 ) -> Result<StatusCode, Problem> {
-    let write = write(user, other, shield, up).map_err(|why| Problem::parameter("other", why))?;
+    let write = write(user, other, shield, up).map_err(|why| Problem::parameter("other", format!("other {why}")))?;
     writer.write_one(write).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -156,7 +156,7 @@ pub(in super::super) async fn export(
     let cursor = match query.only(&["cursor"])?.get("cursor") {
         None => START,
         Some(text) => text.parse().map_err(|()| {
-            Problem::parameter("cursor", format!("must be a cursor that an export has given, not {text:?}"))
+            Problem::parameter("cursor", format!("cursor must be one that an export has given, not {text:?}"))
         })?,
     };
     // The body is made after the future of the request has ended, so it keeps the span of the request.

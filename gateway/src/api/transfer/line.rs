@@ -36,6 +36,7 @@ use feedgate_common::{Body, DeviceId, DisplayKey, Item, ItemId, Millis, Position
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::super::audience_lists;
 use super::super::comments;
 use super::super::fields::{Field, Fields, Unit};
 use super::super::people;
@@ -181,7 +182,7 @@ pub(in crate::api) fn read(text: &str) -> Result<Line, Problem> {
             let (user, whom) = (fields.required("user")?.name()?, fields.required("member")?);
             let (list, member) = (fields.required("list")?.name()?, whom.name()?);
             if user == member {
-                return Err(whom.refuse("must be another user: everyone sees what is their own"));
+                return Err(whom.refuse(audience_lists::NOT_ONESELF));
             }
             return Ok(Line::Listed { user, list, member, since: time(&fields.required("since")?)? });
         }
