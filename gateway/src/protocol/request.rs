@@ -157,11 +157,15 @@ impl Request {
             (_, None, _, true) => Ok(Message::Send),
             (0, None, _, false) if self.is_empty => Ok(Message::Pong),
             (0, _, _, _) | (_, _, Some(_), _) => Err(Malformed),
-            (id, None, _, false) => Ok(command(id, Err(ErrorCode::MethodNotFound.into()))),
+            (id, None, _, false) => Ok(command(id, Err(ErrorCode::MethodNotFound.because(NO_COMMAND.to_owned())))),
             (id, Some(verb), None, _) => Ok(command(id, verb)),
         }
     }
 }
+
+/// What is wrong with a message that has an id and no field that is known.
+const NO_COMMAND: &str = "there is no such command; there are \"connect\", \"subscribe\", \"unsubscribe\", \"rpc\", \
+                          \"history\", \"presence\", \"presence_stats\" and \"refresh\"";
 
 fn command(id: u32, verb: Result<Verb, Refusal>) -> Message {
     Message::Command(Command { id, verb: verb.unwrap_or_else(|refusal| Verb::Refused(Box::new(refusal))) })
@@ -341,8 +345,23 @@ fn refresh(asked: RefreshRequest) -> Result<Verb, Refusal> {
 
 /// Reads JSON, or says what is wrong with it.
 pub(super) fn contents<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T, Refusal> {
-    serde_json::from_slice(json)
-        .map_err(|error| ErrorCode::BadRequest.because(format!("{what}: {}", without_its_middle(&error.to_string()))))
+    serde_json::from_slice(json).map_err(|error| {
+        let why = in_words_of_json(&error.to_string());
+        ErrorCode::BadRequest.because(format!("{what}: {}", without_its_middle(&why)))
+    })
+}
+
+/// The text of an error of serde, which names the types of Rust, in the words that those who write apps know.
+fn in_words_of_json(error: &str) -> String {
+    let text = error.replace("expected u64", "expected a number from 0");
+    let text = text.replace("expected i64", "expected an integer of 64 bits");
+    match text.split_once("expected struct ") {
+        Some((before, after)) => {
+            let after = after.split_once(' ').map_or("", |(_, after)| after);
+            format!("{before}expected an object {after}")
+        }
+        None => text,
+    }
 }
 
 /// The text, or its beginning and its end if it is long: an error may quote all that a device has sent.

@@ -131,6 +131,9 @@ fn each_wrong_command_is_refused_with_what_was_wrong() {
             r#"{"id":1,"rpc":{"method":"seen","data":{"offset":1,"epoch":"01"}}}"#,
             r#"{"id":1,"rpc":{"method":"seen","data":{"channel":"news"}}}"#,
             r#"{"id":1,"subscribe":{"channel":"feed","data":{"unread":1}}}"#,
+            r#"{"id":1,"history":{"channel":"feed","limit":"all"}}"#,
+            r#"{"id":1,"rpc":{"method":"ack","data":"all"}}"#,
+            r#"{"id":1,"subscribes":{"channel":"feed"}}"#,
         ]
         .map(refusal)
     );
@@ -142,7 +145,10 @@ fn i18_a_command_that_waits_holds_little_of_a_large_message() {
     for (command, why) in [
         (format!(r#"{{"id":1,"refresh":{{"token":"{large}"}}}}"#), "a token has at most 4096 bytes"),
         (format!(r#"{{"id":1,"rpc":{{"method":"page","data":{{"cursor":"{large}"}}}}}}"#), "a cursor is the `next`"),
-        (format!(r#"{{"id":1,"rpc":{{"method":"page","data":{{"limit":"{large}"}}}}}}"#), "expected u64 at line 1"),
+        (
+            format!(r#"{{"id":1,"rpc":{{"method":"page","data":{{"limit":"{large}"}}}}}}"#),
+            "expected a number from 0 at line 1",
+        ),
         (
             format!(r#"{{"id":1,"subscribe":{{"channel":"feed","data":{{"deliver":"{large}"}}}}}}"#),
             "or `items` at line 1",
