@@ -9,13 +9,13 @@
 use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal, Write};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
-use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::{self, Layer, SubscriberExt};
@@ -62,10 +62,15 @@ pub(crate) fn begin(what: &str, format: LogFormat) -> anyhow::Result<Filter> {
 
 /// The filter that the setting `log` means. Fails if the text is no filter. Spaces around the parts of the text are
 /// left out: `EnvFilter` reads a space before a part as a byte of its target, so that this part lets nothing through;
-/// and `EnvFilter` panics if that byte is half a character.
-pub(crate) fn filter(what: &str) -> Result<EnvFilter, ParseError> {
+/// and `EnvFilter` panics if that byte is half a character. A part that is one word must be a level: `EnvFilter` reads
+/// any other word as the name of a part of the code, so that a misspelt level lets nothing through.
+pub(crate) fn filter(what: &str) -> anyhow::Result<EnvFilter> {
     let parts: Vec<&str> = what.split(',').map(str::trim).collect();
-    EnvFilter::try_new(format!("{QUIET},{}", parts.join(",")))
+    let is_one_word = |part: &&&str| !part.is_empty() && !part.contains(['=', '[']);
+    if let Some(word) = parts.iter().filter(is_one_word).find(|part| part.parse::<LevelFilter>().is_err()) {
+        bail!("{word:?} is no level; levels are error, warn, info, debug, trace and off");
+    }
+    Ok(EnvFilter::try_new(format!("{QUIET},{}", parts.join(",")))?)
 }
 
 /// Writes each event as a line of JSON to the writer that the function gives.
@@ -197,6 +202,18 @@ mod tests {
         assert_eq!(shown(" info , feedgate_gateway=debug "), shown("info,feedgate_gateway=debug"));
         assert_eq!(shown(" ü=debug"), shown("ü=debug"));
         assert!(filter("info, feedgate_gateway=loud").is_err());
+    }
+
+    #[test]
+    fn a_part_of_one_word_is_a_level() {
+        for right in ["INFO", "off,feedgate_common=debug", "", "info,", "warn,[request]=debug", "[request]"] {
+            assert!(filter(right).is_ok(), "{right}");
+        }
+        for wrong in ["loud", "verbose", "info,feedgate_gateway", "warning"] {
+            let word = wrong.rsplit(',').next().unwrap();
+            let said = filter(wrong).unwrap_err().to_string();
+            assert_eq!(said, format!("{word:?} is no level; levels are error, warn, info, debug, trace and off"));
+        }
     }
 
     #[test]
