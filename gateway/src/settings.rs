@@ -224,6 +224,13 @@ impl Settings {
             let is = self.responses_max_bytes;
             problems.push(format!("gateway.responses_max_bytes must be at least {NODE_MIN}, it is {is}"));
         }
+        problems.extend(self.allowed_origins.iter().find(|origin| !is_origin(origin)).map(|origin| {
+            format!(
+                "gateway.allowed_origins must be origins as browsers send them, such as \"https://app.example\" or \
+                 \"http://127.0.0.1:8000\": a scheme, a host in lower case and perhaps a port, and no path; {origin:?} is \
+                 none"
+            )
+        }));
         problems.extend(self.jwks().err());
         problems.extend(self.proxies().err());
         problems
@@ -253,6 +260,16 @@ impl Settings {
     }
 }
 
+/// Whether a browser may send this text as `Origin`. Apps in a shell of their own have other schemes than `https`, and
+/// a page without an origin sends `null`.
+fn is_origin(text: &str) -> bool {
+    let is_host = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', '*', ' ']);
+    let is_scheme = |scheme: &str| !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let parts = text.split_once("://");
+    text == "null"
+        || (parts.is_some_and(|(scheme, host)| is_scheme(scheme) && is_host(host)) && *text == text.to_lowercase())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,6 +297,31 @@ mod tests {
     }
 
     #[test]
+    fn an_allowed_origin_is_one_that_a_browser_sends() {
+        let checked =
+            |origin: &str| Settings { allowed_origins: vec![origin.to_owned()], ..Settings::default() }.problems();
+        for right in
+            ["https://app.example", "http://127.0.0.1:8000", "http://[::1]:8000", "capacitor://localhost", "null"]
+        {
+            assert_eq!(checked(right), Vec::<String>::new(), "{right}");
+        }
+        for wrong in [
+            "app.example",
+            "https://app.example/",
+            "https://App.example",
+            "https://*.example",
+            "https://ann@app.example",
+            "://app.example",
+            "https://",
+            "*",
+            "",
+        ] {
+            let problems = checked(wrong);
+            assert!(problems[0].contains(&format!("and no path; {wrong:?} is none")), "{wrong}: {problems:?}");
+        }
+    }
+
+    #[test]
     fn every_wrong_value_is_named_in_one_go() {
         let wrong = Settings {
             connections: 0,
@@ -287,6 +329,7 @@ mod tests {
             batch: 1001,
             token_leeway_secs: LEEWAY_MAX_SECS + 1,
             responses_max_bytes: 1,
+            allowed_origins: vec!["app.example".to_owned()],
             jwks_url: "/".to_owned(),
             trusted_proxies: vec!["here".to_owned()],
             ..Settings::default()
@@ -297,6 +340,7 @@ mod tests {
             "batch",
             "token_leeway_secs",
             "responses_max_bytes",
+            "allowed_origins",
             "jwks_url",
             "trusted_proxies",
         ];
