@@ -265,6 +265,12 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
             slot(merged, &key);
             return Ok(());
         }
+        // A line of TOML belongs to the section above it, and whoever adds one at the end of a file may not think of that.
+        if let Some((section, name)) = key.rsplit_once('.')
+            && known.get(name).is_some_and(|default| !default.is_table())
+        {
+            return Err(format!("{source}: {name} stands below [{section}]; it belongs above the first section"));
+        }
         let of_feed = of_feed(ANY_FEED).map(|(key, _)| key);
         return Err(format!("{source}: {}", unknown("key", &key, known.keys().cloned().chain(of_feed))));
     };
@@ -312,7 +318,10 @@ fn expected(key: &str, default: &Value) -> String {
 }
 
 fn unknown(what: &str, name: &str, known: impl Iterator<Item = String>) -> String {
-    let nearest = known.min_by_key(|candidate| distance(name, candidate)).expect("there are settings");
+    // A key that stands in the wrong section is nearer to the same key of another one than to any other key.
+    let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
+    let far = |candidate: &String| (last(candidate) != last(name), distance(name, candidate));
+    let nearest = known.min_by_key(far).expect("there are settings");
     format!("there is no {what} {name}; the nearest is {nearest}")
 }
 

@@ -139,14 +139,20 @@ fn the_example_of_a_named_feed_in_the_default_config_is_right() {
 
 #[test]
 fn whatever_is_unknown_is_an_error_that_names_the_nearest() {
-    let file =
-        file("lisen = \"127.0.0.1:1\"\n[gateway]\nping_interval = 3\n[gateways]\nx = 1\n[timelin]\n[timeline]\n");
+    let file = file(
+        "lisen = \"127.0.0.1:1\"\nwebhook_url = \"https://push.example/\"\n[gateway]\nping_interval = 3\nown_posts = true\n\
+         [gateways]\nx = 1\n[timelin]\n[timeline]\nwebhook_url = 7\n[feeds.likes]\nlog = \"info\"\n",
+    );
     let problems = settings(Some(file.path()), env(&[("FEEDGATE_LISTN", "1"), ("FEEDGATE_BUCKET", "1")]), vec![]);
     let problems = problems.unwrap_err().join("\n");
     for right in [
         "no key lisen; the nearest is listen",
         "no key gateway.ping_interval; the nearest is gateway.ping_interval_secs",
         "no key gateways.x; the nearest is gateway.batch",
+        "no key webhook_url; the nearest is push.webhook_url",
+        "no key timeline.webhook_url; the nearest is push.webhook_url",
+        "own_posts stands below [gateway]; it belongs above the first section",
+        "log stands below [feeds.likes]; it belongs above the first section",
         "no key timelin; the nearest is ",
         "no variable FEEDGATE_LISTN; the nearest is FEEDGATE_LISTEN",
         "no variable FEEDGATE_BUCKET; the nearest is FEEDGATE_BUCKETS",
