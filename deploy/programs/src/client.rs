@@ -16,7 +16,8 @@ use serde_json::json;
 
 use crate::cli::Server;
 use crate::outbound::told;
-use crate::reach::{Http, Reach};
+use crate::reach::{CA, CERTIFICATE, CERTIFICATE_KEY, Http, Reach};
+use crate::settings::Settings;
 use crate::{data, effective, secrets};
 
 /// The most time for a whole request.
@@ -95,6 +96,17 @@ impl Client {
             },
         };
         Self::with_key(reach, server.key, || secrets::api_key(&settings().secrets_dir()))
+    }
+
+    /// The server that runs on the data directory of these settings, for a command that needs that directory too.
+    pub(crate) fn on(settings: &Settings) -> anyhow::Result<Self> {
+        let data = &settings.data;
+        let url = data::server_url(data)?.with_context(|| {
+            let show = data.display();
+            format!("no server runs on the data directory {show}; start it with: feedgate serve --data {show}")
+        })?;
+        let reach = Reach::new(&url).with_context(|| format!("{}/server.url", data.display()))?;
+        Self::with_key(reach, None, || secrets::api_key(&settings.secrets_dir()))
     }
 
     /// The server with the key that is given, or else with the key that `own` reads.
@@ -180,7 +192,10 @@ impl Client {
                 format!("no server answers at {url}; start it with: feedgate serve")
             }
             // The cause says whether a certificate is wrong.
-            _ => format!("{url}: {}", told(error)),
+            _ => {
+                let why = told(error);
+                format!("{url}: {why}{}", what_to_do(&why, url.starts_with("https:")))
+            }
         })
     }
 
@@ -246,6 +261,25 @@ fn refusal(status: u16, text: &str) -> ApiError {
     ApiError::Refused { status, why }
 }
 
+/// What a person may do about a connection that failed for this reason; empty if the reason says enough.
+fn what_to_do(why: &str, by_tls: bool) -> String {
+    match by_tls {
+        false if why.contains("invalid HTTP version") => {
+            "; if the server has TLS there, its URL begins with https://".to_owned()
+        }
+        true if why.contains("InvalidContentType") => {
+            "; if the server has no TLS there, its URL begins with http://".to_owned()
+        }
+        true if why.contains("UnknownIssuer") => {
+            format!("; let {CA} name the file of the authority that the server's certificate is from")
+        }
+        true if why.to_lowercase().replace(' ', "").contains("certificaterequired") => {
+            format!("; let {CERTIFICATE} and {CERTIFICATE_KEY} name the files of a certificate that the server takes")
+        }
+        _ => String::new(),
+    }
+}
+
 /// Encodes a text as the value of a query parameter.
 pub(crate) fn query(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -260,6 +294,9 @@ pub(crate) fn query(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -270,6 +307,33 @@ mod tests {
         };
         assert_eq!((status, why.as_str()), (404, "Not found: no item 7"));
         assert!(refusal(502, "<html>").to_string().contains("HTTP status 502"));
+    }
+
+    /// The error of a client with this scheme at a server that answers everything with these bytes.
+    async fn error_at(scheme: &str, answer: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("{scheme}://{}", listener.local_addr().unwrap());
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_u8().await.unwrap();
+            stream.write_all(answer).await.unwrap();
+            // Until the client has given up: a reset could overtake the answer.
+            tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.unwrap();
+        });
+        let client = Client::anonymous(&url).unwrap();
+        let said = client.call(Method::GET, "/readyz", None).await.unwrap_err().to_string();
+        drop(client);
+        served.await.unwrap();
+        said
+    }
+
+    #[tokio::test]
+    async fn whoever_takes_the_wrong_scheme_is_told_the_other_one() {
+        // An alert of TLS, and an answer of HTTP.
+        let by_http = error_at("http", &[21, 3, 3, 0, 2, 2, 10]).await;
+        assert!(by_http.ends_with("if the server has TLS there, its URL begins with https://"), "{by_http}");
+        let by_tls = error_at("https", b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await;
+        assert!(by_tls.ends_with("if the server has no TLS there, its URL begins with http://"), "{by_tls}");
     }
 
     #[test]
