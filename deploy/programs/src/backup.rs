@@ -24,7 +24,7 @@ use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::cli::{Place, Server};
+use crate::cli::Place;
 use crate::client::Client;
 use crate::effective;
 use crate::kind::Kind;
@@ -144,12 +144,16 @@ pub(crate) async fn make(dir: PathBuf, place: Place) -> anyhow::Result<()> {
     refuse_cluster("feedgate backup", &settings)?;
     ensure!(dir.symlink_metadata().is_err(), "{} exists; name a directory that does not exist yet", dir.display());
     let partial = partial(&dir)?;
-    let client = Client::find(Server { url: None, key: None, place })?;
+    let client = Client::on(&settings)?;
     make_dir(&partial).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => anyhow::anyhow!(
             "{} exists: another backup is being made, or did not end; if none is, remove it",
             partial.display()
         ),
+        ErrorKind::NotFound => {
+            let parent = partial.parent().unwrap_or(&partial).display();
+            anyhow::anyhow!("there is no directory {parent}, in which the backup is to be; make it first")
+        }
         _ => anyhow::anyhow!("{} cannot be made: {error}", partial.display()),
     })?;
     let made = fill(&partial, &client, &settings.secrets_dir()).await.and_then(|manifest| {

@@ -443,6 +443,8 @@ fn a_doctor_finds_a_store_that_was_killed_sound_and_a_damaged_one_not() {
     ok(&here, &["follow", "bob", "ann"]);
     ok(&here, &["publish", "--author", "ann", "1"]);
     ok(&here, &["feed", "--user", "bob"]);
+    let (_, stderr) = refused(&here, &["backup", "copies/today"]);
+    assert!(stderr.contains("there is no directory copies, in which the backup is to be"), "{stderr}");
     ok(&here, &["backup", "copy"]);
     let (code, stderr) = refused(&here, &["doctor"]);
     assert!(code == 2 && stderr.contains("in use"), "{code} {stderr}");
@@ -503,4 +505,9 @@ fn top_shows_the_sessions_and_writes_of_a_running_server() {
     server.stop();
     let (_, stderr) = refused(&here, &["top"]);
     assert!(stderr.contains("no server runs on the data directory"), "{stderr}");
+    let (_, stderr) = refused(&here, &["backup", "copy"]);
+    assert!(
+        stderr.contains("start it with: feedgate serve") && !stderr.contains("--url"),
+        "a backup has none: {stderr}"
+    );
 }
