@@ -11,7 +11,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use feedgate_gateway::{ApiKey, Keys, Roles};
 
 use super::{PRIVATE, for_owner, lock, random, store};
@@ -31,6 +31,12 @@ pub(crate) fn make(directory: &Path, name: &str, roles: Roles) -> anyhow::Result
     let path = directory.join(FILE);
     let key = random()?;
     let made = ApiKey::new(name, roles, &key).map_err(|why| anyhow!(why))?;
+    ensure!(
+        directory.is_dir(),
+        "there is no directory {}; start the server once, which makes it, or name the directory of the server with --data \
+         or --config",
+        directory.display()
+    );
     // Two processes that read the file at once would each write it without the key of the other.
     let _held = lock(directory)?;
     let before = read(&path)?;
@@ -105,6 +111,17 @@ mod tests {
         });
         let known = keys(directory.path()).unwrap();
         assert!(made.iter().all(|key| known.roles_of(key).is_some()));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = directory.path().join("secrets");
+        let said = make(&secrets, "shop", Roles::from_iter([Role::Read])).unwrap_err().to_string();
+        assert!(
+            said.starts_with(&format!("there is no directory {}; start the server once", secrets.display())),
+            "{said}"
+        );
     }
 
     #[test]
