@@ -8,6 +8,7 @@
 //     APNS_TOPIC, APNS_KEY_ID, APNS_TEAM_ID, APNS_KEY    the app's bundle id, and the key of AuthKey_….p8 as PEM
 
 import { createHmac, sign, timingSafeEqual } from "node:crypto";
+import { realpathSync } from "node:fs";
 import { createServer } from "node:http";
 import { connect } from "node:http2";
 import { pathToFileURL } from "node:url";
@@ -186,7 +187,8 @@ export function receiver({ keys, tell = platforms() }) {
   });
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+// The path of a program may lead through a symbolic link; the URL of a module never does.
+if (process.argv[1] && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
   const { FEEDGATE_WEBHOOK_KEY: key, PORT: port = 9000 } = process.env;
   if (!key) throw new Error("set FEEDGATE_WEBHOOK_KEY to what stands in data/secrets/webhook_key");
   receiver({ keys: [key] }).listen(port, "127.0.0.1", () => console.log(`waiting for calls at http://127.0.0.1:${port}`));

@@ -2,9 +2,15 @@
 // requests that FCM and APNs take.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { createPublicKey, createHmac, generateKeyPairSync, verify } from "node:crypto";
 import { once } from "node:events";
+import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import test from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import { apnsRequest, apnsToken, fcmRequest, isSigned, receiver, take } from "./push_receiver.mjs";
 
@@ -119,4 +125,12 @@ test("the request to APNs names the device, the topic and the badge, and its tok
   assert.deepEqual([headers[":method"], headers["apns-topic"], headers["apns-push-type"]], ["POST", "app.example", "alert"]);
   assert.equal(headers.authorization, `bearer ${token}`);
   assert.deepEqual(JSON.parse(body).aps, { alert: { title: "ann", body: "hello" }, badge: 1, sound: "default", "thread-id": "feed" });
+});
+
+test("it runs through a symbolic link too", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "feedgate-examples-"));
+  t.after(() => rm(folder, { recursive: true }));
+  await symlink(fileURLToPath(new URL(".", import.meta.url)), join(folder, "here"));
+  const ended = promisify(execFile)(process.execPath, [join(folder, "here", "push_receiver.mjs")], { env: {} });
+  await assert.rejects(ended, ({ stderr }) => /set FEEDGATE_WEBHOOK_KEY/.test(stderr));
 });
