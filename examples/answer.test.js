@@ -1,4 +1,4 @@
-// What the examples say when a proxy answers in the place of the server, in HTML.
+// What the examples say when a proxy answers in the place of the server, in HTML, and when nobody has given them a key.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -44,5 +44,11 @@ for (const [program, script, ...rest] of [
     const env = { PATH: process.env.PATH, FEEDGATE_URL: await proxy(t), FEEDGATE_KEY: "key" };
     const path = fileURLToPath(new URL(script, import.meta.url));
     await assert.rejects(promisify(execFile)(program, [path, ...rest], { env }), ({ stderr }) => SAYS.test(stderr));
+  });
+
+  test(`${script} without a key says what to set`, async () => {
+    const path = fileURLToPath(new URL(script, import.meta.url));
+    const ended = promisify(execFile)(program, [path, ...rest], { env: { PATH: process.env.PATH } });
+    await assert.rejects(ended, ({ stderr }) => /set FEEDGATE_KEY to what stands in data\/secrets\/api_key/.test(stderr));
   });
 }

@@ -17,8 +17,10 @@ import { Feed, FeedGap } from "./feed.js";
 const SAVE_EVERY_MS = 1000;
 
 const url = process.env.FEEDGATE_URL ?? "http://127.0.0.1:8080";
+const key = process.env.FEEDGATE_KEY;
 const [user, file] = process.argv.slice(2);
 if (!file) throw new Error("usage: node app.mjs USER FILE");
+if (!key) throw new Error("set FEEDGATE_KEY to what stands in data/secrets/api_key");
 
 let saved = null;
 try {
@@ -32,7 +34,7 @@ const feed = saved === null ? new Feed() : Feed.from(JSON.parse(saved));
 async function getToken() {
   const response = await fetch(`${url}/v1/users/${user}/token`, {
     method: "POST",
-    headers: { authorization: `Bearer ${process.env.FEEDGATE_KEY}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ device_id: "app-js" }),
   });
   if (!response.ok) throw new Error(`no token: ${response.status} ${await response.text()}`);
@@ -81,6 +83,7 @@ subscription.on("publication", ({ data, offset }) => {
   }
 });
 subscription.on("error", ({ error }) => console.error(error.message));
+client.on("error", ({ error }) => console.error(error.message)); // no token, or nobody answers: the SDK tries again
 client.on("disconnected", ({ code, reason }) => {
   console.error(`stopped for good: ${reason} (${code})`);
   process.exit(1);

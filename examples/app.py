@@ -17,6 +17,7 @@ from centrifuge import CentrifugeError, Client, ClientEventHandler, StreamPositi
 from feed import Feed, FeedGap
 
 URL = os.environ.get("FEEDGATE_URL", "http://127.0.0.1:8080")
+KEY = os.environ.get("FEEDGATE_KEY", "")
 SAVE_EVERY_SECS = 1
 
 
@@ -34,7 +35,7 @@ class App(ClientEventHandler, SubscriptionEventHandler):
 
     def token(self):
         """A real app asks its own backend for a token: only backends hold the key."""
-        headers = {"Authorization": f"Bearer {os.environ['FEEDGATE_KEY']}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
         address = f"{URL}/v1/users/{self.user}/token"
         request = urllib.request.Request(address, b'{"device_id": "app-python"}', headers)
         with urllib.request.urlopen(request, timeout=10) as response:
@@ -126,6 +127,8 @@ class App(ClientEventHandler, SubscriptionEventHandler):
 async def main():
     if len(sys.argv) != 3:
         sys.exit("usage: app.py USER FILE")
+    if not KEY:
+        sys.exit("set FEEDGATE_KEY to what stands in data/secrets/api_key")
     sys.exit(await App(*sys.argv[1:]).run())
 
 

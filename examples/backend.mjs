@@ -9,6 +9,7 @@ import { json } from "./shared/answer.js";
 
 const url = process.env.FEEDGATE_URL ?? "http://127.0.0.1:8080";
 const key = process.env.FEEDGATE_KEY;
+if (!key) throw new Error("set FEEDGATE_KEY to what stands in data/secrets/api_key");
 
 /** One request. A refusal is a problem (RFC 9457) that says what was wrong. */
 async function call(method, path, body, headers = {}) {

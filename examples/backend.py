@@ -61,6 +61,8 @@ def feed_with(reader, item):
 
 
 if __name__ == "__main__":
+    if not KEY:
+        raise SystemExit("set FEEDGATE_KEY to what stands in data/secrets/api_key")
     call("PUT", "/v1/users/bob/following/ann")
     accepted = publish("ann", {"text": sys.argv[1] if len(sys.argv) > 1 else "hello"})
     print(f"accepted  {accepted['id']}")

@@ -28,6 +28,11 @@ if (!authors || !readers) {
   console.error("give --authors and --readers, with commas between the names");
   process.exit(2);
 }
-const call = client(process.env.FEEDGATE_URL ?? "http://127.0.0.1:8080", process.env.FEEDGATE_KEY);
+const { FEEDGATE_URL: url = "http://127.0.0.1:8080", FEEDGATE_KEY: key } = process.env;
+if (!key) {
+  console.error("set FEEDGATE_KEY to what stands in data/secrets/api_key");
+  process.exit(2);
+}
+const call = client(url, key);
 for (const [reader, { added, moved, removed }] of Object.entries(await run(call, authors.split(","), readers.split(","), feed)))
   console.log(`${reader}: ${added} added, ${moved} moved, ${removed} removed`);
