@@ -265,7 +265,7 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
             slot(merged, &key);
             return Ok(());
         }
-        // A line of TOML belongs to the section above it, and whoever adds one at the end of a file may not think of that.
+        // A line of TOML belongs to the section above it. An operator who adds a line at the end may not think of that.
         if let Some((section, name)) = key.rsplit_once('.')
             && known.get(name).is_some_and(|default| !default.is_table())
         {

@@ -34,5 +34,5 @@ fn an_export_goes_on_behind_a_cursor_it_gave_and_refuses_any_other() {
     assert!(head.contains(r#""type":"item""#) && rest.contains(r#""type":"follow""#), "{whole}");
     assert_eq!(ok(&here, &["export", "--cursor", cursor]), rest);
     let (_, stderr) = refused(&here, &["export", "--cursor", "x"]);
-    assert!(stderr.contains("must be a cursor that an export has given") && !stderr.contains("go on"), "{stderr}");
+    assert!(stderr.contains("cursor must be one that an export has given") && !stderr.contains("go on"), "{stderr}");
 }
