@@ -589,9 +589,9 @@ impl Erasures for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.erasure(id).await
     }
-    async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>> {
+    async fn open_erasures(&self, after: u64, limit: usize) -> Result<Vec<Erasure>> {
         self.gate.wait().await;
-        self.store.open_erasures(limit).await
+        self.store.open_erasures(after, limit).await
     }
     async fn move_erasure(&self, id: u64, before: &erase::State, now: &erase::State) -> Result<bool> {
         self.gate.wait().await;

@@ -10,12 +10,13 @@ use std::time::Duration;
 use feedgate_common::Jobs;
 use feedgate_common::error::Result;
 use feedgate_common::feed::Eraser;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::rounds::Rounds;
 
-/// How often a worker looks for erasures.
+/// How often a worker looks for erasures, and how soon it tries one again that has failed.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How many erasures are under way together.
@@ -34,25 +35,32 @@ impl Erasing {
         while rounds.next(self.round()).await {}
     }
 
-    /// Takes steps until no erasure is under way. An erasure whose step fails holds up no other one, and ends the
-    /// round.
+    /// Takes steps until no erasure is under way. An erasure whose step fails waits for the next round, which begins
+    /// soon, and holds up no other one: if all of the oldest erasures have failed, those behind them take steps.
     async fn round(&self) -> Result<()> {
+        let (mut after, mut failed, mut failure) = (0, vec![], None);
         loop {
-            let open = self.eraser.open(SOME).await?;
-            if open.is_empty() {
-                return Ok(());
+            let open = self.eraser.open(after, SOME).await?;
+            let due: Vec<_> = open.iter().filter(|erasure| !failed.contains(&erasure.id)).collect();
+            if due.is_empty() {
+                let Some(last) = open.last() else { break };
+                after = last.id;
+                continue;
             }
-            let mut failed = None;
-            for erasure in &open {
+            for erasure in due {
                 match self.eraser.step(erasure, clock::now()).await {
                     Ok(jobs) => self.tell(&jobs).await,
-                    Err(error) => failed = Some(error),
+                    Err(error) => {
+                        failed.push(erasure.id);
+                        failure = Some((error, Instant::now()));
+                    }
                 }
             }
-            if let Some(error) = failed {
-                return Err(error);
+            if failure.as_ref().is_some_and(|(_, at)| at.elapsed() >= EVERY) {
+                break;
             }
         }
+        failure.map_or(Ok(()), |(error, _)| Err(error))
     }
 
     /// Puts the jobs that a step leaves on the queue. Jobs that the queue does not take are found by the sweep.
@@ -67,27 +75,37 @@ impl Erasing {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use feedgate_common::Body;
+    use feedgate_common::UserNo;
     use feedgate_common::archive::{Publish, Write};
+    use feedgate_common::erase::{Mark, Stage, State};
     use feedgate_common::jobs::{Job, Lane};
     use feedgate_embedded::Embedded;
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_round_brings_every_erasure_to_its_end_and_passes_on_what_it_leaves_to_do() {
-        let dir = tempfile::tempdir().unwrap();
-        let stores = Embedded::open(dir.path(), 2).unwrap();
-        let names = ["ann", "bob"];
+    /// Stores in which erasures of these users have begun, each of whom has a post, and what carries them out.
+    async fn begun(dir: &Path, names: &[String]) -> (Embedded, Vec<UserNo>, Erasing) {
+        let stores = Embedded::open(dir, 2).unwrap();
         let body = || Body::parse("1".to_owned()).unwrap();
-        let posts = names.map(|name| Write::Publish(Publish::new(name.parse().unwrap(), body())));
-        stores.archive.write(posts.to_vec(), 1).await.unwrap();
-        let users = stores.archive.intern(&names.map(|name| name.parse().unwrap())).await.unwrap();
+        let posts = names.iter().map(|name| Write::Publish(Publish::new(name.parse().unwrap(), body())));
+        stores.archive.write(posts.collect(), 1).await.unwrap();
+        let names: Vec<_> = names.iter().map(|name| name.parse().unwrap()).collect();
+        let users = stores.archive.intern(&names).await.unwrap();
         for user in &users {
             stores.archive.begin_erasure(*user, 5).await.unwrap();
         }
         let eraser = Eraser::new(stores.archive.clone(), stores.inboxes.clone());
         let erasing = Erasing { eraser, jobs: stores.jobs.clone() };
+        (stores, users, erasing)
+    }
+
+    #[tokio::test]
+    async fn a_round_brings_every_erasure_to_its_end_and_passes_on_what_it_leaves_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let (stores, users, erasing) = begun(dir.path(), &["ann".to_owned(), "bob".to_owned()]).await;
         erasing.round().await.unwrap();
         for id in [1, 2] {
             let state = stores.archive.erasure(id).await.unwrap().unwrap().state;
@@ -97,5 +115,30 @@ mod tests {
             [stores.jobs.take(Lane::Posts).await.unwrap().job, stores.jobs.take(Lane::Posts).await.unwrap().job];
         assert_eq!(taken, [Job::FanOut { author: users[0] }, Job::FanOut { author: users[1] }]);
         assert_eq!(stores.archive.counts().await.unwrap().items, 0);
+    }
+
+    #[tokio::test]
+    async fn erasures_that_fail_again_and_again_hold_up_no_later_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let names: Vec<_> = (0..=2 * SOME).map(|n| format!("user-{n}")).collect();
+        let (stores, users, erasing) = begun(dir.path(), &names).await;
+        // A place that is none: no step can go on from it.
+        let stuck = State { stage: Stage::Lines, after: Some(Mark("nowhere".into())), ..State::default() };
+        let open = stores.archive.open_erasures(0, users.len()).await.unwrap();
+        let (last, failing) = open.split_last().unwrap();
+        for erasure in failing {
+            assert!(stores.archive.move_erasure(erasure.id, &erasure.state, &stuck).await.unwrap());
+        }
+        let is_finished = async || stores.archive.erasure(last.id).await.unwrap().unwrap().state.is_finished();
+        // On a slow machine each round may take one step.
+        for _ in 0..100 {
+            assert!(erasing.round().await.is_err(), "those that fail are told");
+            if is_finished().await {
+                break;
+            }
+        }
+        assert!(is_finished().await);
+        let open = stores.archive.open_erasures(0, users.len()).await.unwrap();
+        assert!(open.len() == 2 * SOME && open.iter().all(|erasure| erasure.state == stuck));
     }
 }

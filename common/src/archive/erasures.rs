@@ -31,8 +31,9 @@ pub trait Erasures: Send + Sync + 'static {
     /// The erasure with this number; `None` if there is none.
     async fn erasure(&self, id: u64) -> Result<Option<Erasure>>;
 
-    /// Erasures that are not finished, oldest first, at most `limit`.
-    async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>>;
+    /// Erasures with a greater number than `after` that are not finished, oldest first, at most `limit`. The first
+    /// number is 1.
+    async fn open_erasures(&self, after: u64, limit: usize) -> Result<Vec<Erasure>>;
 
     /// Stores a later state of an erasure, if the stored state is still `before`. Otherwise answers false and does
     /// nothing, so that of several workers one goes on. Durable when it answers.

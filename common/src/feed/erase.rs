@@ -33,9 +33,10 @@ impl Eraser {
         Self { archive, inboxes }
     }
 
-    /// The erasures that are under way, oldest first, at most `limit`. Fails as the Archive does.
-    pub async fn open(&self, limit: usize) -> Result<Vec<Erasure>> {
-        self.archive.open_erasures(limit).await
+    /// The erasures with a greater number than `after` that are under way, oldest first, at most `limit`. Fails as the
+    /// Archive does.
+    pub async fn open(&self, after: u64, limit: usize) -> Result<Vec<Erasure>> {
+        self.archive.open_erasures(after, limit).await
     }
 
     /// Takes the next step of an erasure at `now` (Unix ms), and answers what its writes leave to be done. If another

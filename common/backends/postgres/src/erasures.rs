@@ -21,7 +21,8 @@ RETURNING id, "user", accepted_at, state"#;
 
 const ONE: &str = r#"SELECT id, "user", accepted_at, state FROM erasures WHERE id = $1"#;
 
-const ALL_OPEN: &str = r#"SELECT id, "user", accepted_at, state FROM erasures WHERE open ORDER BY id LIMIT $1"#;
+const ALL_OPEN: &str =
+    r#"SELECT id, "user", accepted_at, state FROM erasures WHERE open AND id > $1 ORDER BY id LIMIT $2"#;
 
 const MOVE: &str = "UPDATE erasures SET state = $3, open = $4 WHERE id = $1 AND state = $2";
 
@@ -225,9 +226,10 @@ pub(crate) async fn one(connection: &mut PgConnection, id: u64) -> sqlx::Result<
     row.map(erasure).transpose()
 }
 
-/// Erasures that are not finished, oldest first.
-pub(crate) async fn open(connection: &mut PgConnection, limit: usize) -> sqlx::Result<Vec<Erasure>> {
-    let read: Vec<Row> = sqlx::query_as(ALL_OPEN).bind(rows::limit(limit)).fetch_all(connection).await?;
+/// Erasures with a greater number than `after` that are not finished, oldest first.
+pub(crate) async fn open(connection: &mut PgConnection, after: u64, limit: usize) -> sqlx::Result<Vec<Erasure>> {
+    let open = sqlx::query_as(ALL_OPEN).bind(rows::count(after)).bind(rows::limit(limit));
+    let read: Vec<Row> = open.fetch_all(connection).await?;
     read.into_iter().map(erasure).collect()
 }
 

@@ -697,8 +697,8 @@ impl Erasures for PostgresArchive {
         self.pool.read(work!(|connection| erasures::one(connection, id))).await
     }
 
-    async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>> {
-        self.pool.read(work!(|connection| erasures::open(connection, limit))).await
+    async fn open_erasures(&self, after: u64, limit: usize) -> Result<Vec<Erasure>> {
+        self.pool.read(work!(|connection| erasures::open(connection, after, limit))).await
     }
 
     async fn move_erasure(&self, id: u64, before: &State, now: &State) -> Result<bool> {

@@ -47,7 +47,7 @@ pub(super) async fn erase(archive: &Arc<dyn Archive>, who: UserNo) -> Erasure {
 pub(super) async fn an_erasure_is_under_way_once_and_outlives_a_restart(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {
     let archive = open("erasures").await;
     let (ann, bob) = (number(&*archive, "ann").await, number(&*archive, "bob").await);
-    assert_eq!((archive.erasure(1).await.unwrap(), archive.open_erasures(9).await.unwrap()), (None, vec![]));
+    assert_eq!((archive.erasure(1).await.unwrap(), archive.open_erasures(0, 9).await.unwrap()), (None, vec![]));
     let first = archive.begin_erasure(ann, NOW).await.unwrap();
     assert_eq!((first.user, first.accepted_at, first.state.clone()), (ann, NOW, State::default()));
     assert_eq!(archive.revoked(ann).await.unwrap(), Some(NOW + 1), "tokens of that millisecond are refused too");
@@ -62,11 +62,13 @@ pub(super) async fn an_erasure_is_under_way_once_and_outlives_a_restart(open: im
     drop(archive);
     let archive = open("erasures").await;
     let moved = Erasure { state: next, ..first.clone() };
-    assert_eq!(archive.open_erasures(9).await.unwrap(), [moved.clone(), other.clone()]);
-    assert_eq!(archive.open_erasures(1).await.unwrap(), [moved]);
+    assert_eq!(archive.open_erasures(0, 9).await.unwrap(), [moved.clone(), other.clone()]);
+    assert_eq!(archive.open_erasures(0, 1).await.unwrap(), [moved]);
+    assert_eq!(archive.open_erasures(first.id, 9).await.unwrap(), std::slice::from_ref(&other));
+    assert_eq!(archive.open_erasures(other.id, 9).await.unwrap(), []);
     let finished = finish(&archive, first.id).await;
     assert_eq!((finished.state.finished_at, finished.state.removed), (Some(LATER), Removed::default()));
-    assert_eq!(archive.open_erasures(9).await.unwrap(), [other]);
+    assert_eq!(archive.open_erasures(0, 9).await.unwrap(), [other]);
     let again = archive.begin_erasure(ann, LATER).await.unwrap();
     assert!(again.id > first.id && !again.state.is_finished(), "one that is finished is followed by another");
     assert_eq!(one(&*archive, first.id).await, finished, "its receipt stays");

@@ -42,11 +42,11 @@ impl Erasures for EmbeddedArchive {
         erasure(&*self.db.view()?, id)
     }
 
-    async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>> {
+    async fn open_erasures(&self, after: u64, limit: usize) -> Result<Vec<Erasure>> {
         let view = self.db.view()?;
         let mut ids = view.scan::<OpenErasures>(..).map(|row| Ok(row?.1)).collect::<Result<Vec<u64>>>()?;
         ids.sort_unstable();
-        let open = ids.into_iter().take(limit).map(|id| erasure(&*view, id));
+        let open = ids.into_iter().filter(|id| *id > after).take(limit).map(|id| erasure(&*view, id));
         open.filter_map(Result::transpose).collect()
     }
 
