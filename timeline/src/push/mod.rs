@@ -42,11 +42,11 @@ pub struct PushSettings {
     pub batch: usize,
     /// How long the receiver may take until its answer begins.
     pub timeout: Duration,
-    /// The wait after a first call without success; it doubles with each further one.
+    /// The wait after a first try without success; it doubles with each further one.
     pub retry_first: Duration,
-    /// The longest wait after a call without success.
+    /// The longest wait after a try without success.
     pub retry_max: Duration,
-    /// The number of calls without success after which a notice is dead.
+    /// The number of tries without success after which a notice is dead.
     pub tries: u32,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a notice is settled after its call, so a crash between the two repeats the call under the same id. Any
 //! number of senders may share the stores. What cannot be settled is leased, and comes again when the lease has run
-//! out.
+//! out. A notice that cannot be prepared, or that the receiver cannot take, holds up no other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use feedgate_common::archive::{Notice, Outcome, PushDevice, Settled};
 use feedgate_common::error::Result;
 use feedgate_common::feed::Feeds;
 use feedgate_common::{DeviceId, Millis, Sessions, UserId, UserNo, failpoint};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use tokio::sync::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -45,6 +45,7 @@ pub struct Sender {
     /// Calls wait for its ticks one after the other: the lock is held for as long as that takes.
     pace: Mutex<Interval>,
     failing: Said,
+    unprepared: Said,
 }
 
 /// A notice with what is to be told.
@@ -63,7 +64,15 @@ impl Sender {
     ) -> Self {
         let mut pace = interval(Duration::from_secs(1) / settings.calls_per_sec.max(1));
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { feeds, sessions, courier, settings, pace: Mutex::new(pace), failing: Said::default() }
+        Self {
+            feeds,
+            sessions,
+            courier,
+            settings,
+            pace: Mutex::new(pace),
+            failing: Said::default(),
+            unprepared: Said::default(),
+        }
     }
 
     /// Sends until the shutdown, which cuts off calls under way: they come again, here or elsewhere.
@@ -89,8 +98,8 @@ impl Sender {
             return Ok(false);
         }
         failpoint::hit("push-taken");
-        let (ready, dropped) = self.prepare(due, now).await?;
-        self.settle(dropped.into_iter().map(|notice| Settled { notice, outcome: Outcome::Dropped }).collect()).await?;
+        let (ready, settled) = self.prepare(due, now).await?;
+        self.settle(settled).await?;
         let calls = ready.chunks(self.settings.batch.max(1)).map(|chunk| self.tell(chunk, lease_until));
         let calls: Vec<_> = calls.collect();
         let mut calls = stream::iter(calls).buffer_unordered(self.settings.calls_at_once.max(1));
@@ -107,27 +116,35 @@ impl Sender {
         self.feeds.archive().settle(&settled, now()).await
     }
 
-    /// Finds what is to be told. Also gives the notices of which nothing is to be told.
-    async fn prepare(&self, due: Vec<Notice>, now: Millis) -> Result<(Vec<Ready>, Vec<Notice>)> {
+    /// Finds what is to be told. Also gives what becomes of the other notices: they are dropped if nothing is to be
+    /// told, and tried again later if that could not be found out.
+    async fn prepare(&self, due: Vec<Notice>, now: Millis) -> Result<(Vec<Ready>, Vec<Settled>)> {
         let readers: Vec<UserNo> = due.iter().map(|notice| notice.key.reader).collect();
         let archive = self.feeds.archive();
         let (nodes, devices) = (self.sessions.nodes(&readers).await?, archive.push_devices(&readers).await?);
         let users = archive.user_ids(&readers).await?;
         let all = due.into_iter().zip(nodes).zip(devices.into_iter().zip(users));
         let prepared = all.map(|((notice, nodes), (devices, user))| async move {
-            let told = if nodes.is_empty() { self.prepare_one(&notice, devices, user, now).await? } else { None };
-            Ok::<_, feedgate_common::StoreError>((notice, told))
+            let told = if nodes.is_empty() { self.prepare_one(&notice, devices, user, now).await } else { Ok(None) };
+            (notice, told)
         });
         let prepared: Vec<_> = prepared.collect();
-        let prepared: Vec<_> = stream::iter(prepared).buffered(READERS_AT_ONCE).try_collect().await?;
-        let (mut ready, mut dropped) = (vec![], vec![]);
+        let prepared: Vec<_> = stream::iter(prepared).buffered(READERS_AT_ONCE).collect().await;
+        let (mut ready, mut settled) = (vec![], vec![]);
         for (notice, told) in prepared {
             match told {
-                Some(told) => ready.push(Ready { notice, told }),
-                None => dropped.push(notice),
+                Ok(Some(told)) => ready.push(Ready { notice, told }),
+                Ok(None) => settled.push(Settled { notice, outcome: Outcome::Dropped }),
+                Err(error) => {
+                    if let Some(times) = self.unprepared.due() {
+                        tracing::warn!(%error, times, "what a notice is to tell could not be found out");
+                    }
+                    let outcome = in_vain(&self.settings, &notice, &error.to_string(), None, now);
+                    settled.push(Settled { notice, outcome });
+                }
             }
         }
-        Ok((ready, dropped))
+        Ok((ready, settled))
     }
 
     async fn prepare_one(
@@ -214,7 +231,7 @@ impl Sender {
     }
 }
 
-/// What becomes of a notice after a call without success.
+/// What becomes of a notice after a try without success.
 fn in_vain(settings: &PushSettings, notice: &Notice, why: &str, asked: Option<Duration>, now: Millis) -> Outcome {
     let failures = notice.tries + 1;
     if failures >= settings.tries {

@@ -61,10 +61,11 @@ impl Receiver {
     }
 }
 
-/// The stores' sessions, with a count of the questions about readers.
+/// The stores' sessions, with a count of the questions about readers. The positions of one reader may be out of reach.
 struct Asked {
     inner: Arc<dyn Sessions>,
     questions: AtomicUsize,
+    out_of_reach: Mutex<Option<UserNo>>,
 }
 
 #[async_trait]
@@ -98,6 +99,9 @@ impl Sessions for Asked {
         self.inner.save(positions, now).await
     }
     async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {
+        if *self.out_of_reach.lock() == Some(user) {
+            return Err(StoreError::unavailable("it is broken"));
+        }
         self.inner.position(user, device, feed, now).await
     }
     async fn ping(&self) -> Result<()> {
@@ -149,7 +153,8 @@ impl Away {
     async fn open(users: usize, settings: PushSettings) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let town = Town::open(dir.path(), users).await;
-        let sessions = Arc::new(Asked { inner: town.stores.sessions.clone(), questions: AtomicUsize::new(0) });
+        let inner = town.stores.sessions.clone();
+        let sessions = Arc::new(Asked { inner, questions: AtomicUsize::new(0), out_of_reach: Mutex::default() });
         Self { town, sessions, receiver: Arc::default(), settings, _dir: dir }
     }
 
@@ -315,6 +320,23 @@ async fn a_reader_who_is_connected_is_not_told() {
     away.town.publish(0, 1).await;
     away.deliver().await;
     assert_eq!(away.left().await, 0);
+}
+
+#[tokio::test]
+async fn a_notice_that_cannot_be_prepared_holds_up_no_other_and_is_dead_after_so_many_tries() {
+    let away = Away::open(4, PushSettings { tries: 2, ..at_once() }).await;
+    for reader in 1..=3 {
+        away.town.follow(reader, 0).await;
+        away.register(reader, "phone").await;
+        away.town.visit(reader).await;
+    }
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    *away.sessions.out_of_reach.lock() = Some(away.town.no(2));
+    assert_eq!(away.told().await, [vec![one(1, 1, 1), one(3, 1, 1)]]);
+    let dead = away.dead().await;
+    assert_eq!((dead.len(), dead[0].notice.key, dead[0].notice.tries), (1, away.town.key(2), 1));
+    assert!(dead[0].why.contains("it is broken"), "{}", dead[0].why);
 }
 
 #[tokio::test]
