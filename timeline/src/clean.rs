@@ -4,7 +4,6 @@
 //! drop them by themselves: such a store is asked too, and has nothing to do. Several workers may clean at the same
 //! time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::error::Result;
@@ -12,39 +11,23 @@ use feedgate_common::{Inboxes, Millis};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
-use crate::rounds::Rounds;
+use crate::rounds::again;
 
 /// How many inboxes are dropped in one call.
 const SOME: usize = 10_000;
 
-/// Drops the inboxes of one store whose time is over.
-pub(crate) struct Cleaner {
-    pub(crate) inboxes: Arc<dyn Inboxes>,
-    pub(crate) every: Duration,
+/// Cleans until the shutdown. A failed cleaning is a warning; the next cleaning finds the same inboxes.
+pub(crate) async fn run(inboxes: &dyn Inboxes, every: Duration, shutdown: &CancellationToken) {
+    again("a cleaning of the inboxes", every, shutdown, || clean(inboxes, clock::now(), SOME)).await;
 }
 
-impl Cleaner {
-    /// Cleans until the shutdown. A failed cleaning is a warning; the next cleaning finds the same inboxes.
-    pub(crate) async fn run(&self, shutdown: &CancellationToken) {
-        let mut rounds = Rounds::of("a cleaning of the inboxes", self.every, shutdown);
-        while rounds.next(async { self.clean(clock::now(), SOME).await }).await {}
+/// Drops inboxes whose time is over at `now`, at most `some`. Gives whether there may be more.
+async fn clean(inboxes: &dyn Inboxes, now: Millis, some: usize) -> Result<bool> {
+    let dropped = inboxes.discard_expired(now, some).await?;
+    if dropped > 0 {
+        tracing::info!(inboxes = dropped, "dropped inboxes that nobody has read for long");
     }
-
-    /// Drops every inbox whose time is over at `now`, `some` in one call.
-    async fn clean(&self, now: Millis, some: usize) -> Result<()> {
-        let mut all = 0;
-        loop {
-            let dropped = self.inboxes.discard_expired(now, some).await?;
-            all += dropped;
-            if dropped < some {
-                break;
-            }
-        }
-        if all > 0 {
-            tracing::info!(inboxes = all, "dropped inboxes that nobody has read for long");
-        }
-        Ok(())
-    }
+    Ok(dropped >= some)
 }
 
 #[cfg(test)]
@@ -78,12 +61,12 @@ mod tests {
         for reader in 0..50 {
             build(&*inboxes, reader, if reader % 5 == 0 { 20_000 } else { 10_000 }).await;
         }
-        let cleaner = Cleaner { inboxes: inboxes.clone(), every: Duration::ZERO };
-        cleaner.clean(9_999, 7).await.unwrap();
+        let clean_at = async |now| while clean(&*inboxes, now, 7).await.unwrap() {};
+        clean_at(9_999).await;
         assert_eq!(there(&*inboxes).await, 50);
-        cleaner.clean(10_000, 7).await.unwrap();
+        clean_at(10_000).await;
         assert_eq!(there(&*inboxes).await, 10);
-        cleaner.clean(Millis::MAX - 1, 7).await.unwrap();
+        clean_at(Millis::MAX - 1).await;
         assert_eq!(there(&*inboxes).await, 0);
     }
 
@@ -94,7 +77,6 @@ mod tests {
         let inboxes = Embedded::open(dir.path(), 4).unwrap().inboxes;
         build(&*inboxes, 1, Millis::MAX).await;
         let (shutdown, every) = (CancellationToken::new(), Duration::from_secs(60));
-        let cleaner = Cleaner { inboxes: inboxes.clone(), every };
         let test = async {
             for _ in 0..3 {
                 build(&*inboxes, 2, 10_000).await;
@@ -104,7 +86,7 @@ mod tests {
             }
             shutdown.cancel();
         };
-        tokio::join!(cleaner.run(&shutdown), test);
+        tokio::join!(run(&*inboxes, every, &shutdown), test);
         assert_eq!(there(&*inboxes).await, 1);
     }
 }

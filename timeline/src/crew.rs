@@ -89,7 +89,7 @@ pub(crate) struct Crew<'a> {
 
 impl<'a> Crew<'a> {
     pub(crate) fn of(worker: &'a Worker) -> Self {
-        let (retries, hurry) = (Retries::new(worker.backoff), CancellationToken::new());
+        let (retries, hurry) = (Retries::new(worker.backoff()), CancellationToken::new());
         Self { worker, turns: JoinSet::new(), busy: [0; 3], retries, hurry, failing: Said::default() }
     }
 
@@ -142,7 +142,7 @@ impl<'a> Crew<'a> {
         self.worker.pulse.waits();
         self.busy[work.hands() as usize] += 1;
         let (dispatcher, jobs) = (self.worker.dispatcher.clone(), self.worker.jobs.clone());
-        let (backoff, hurry) = (self.worker.backoff, self.hurry.clone());
+        let (backoff, hurry) = (self.worker.backoff(), self.hurry.clone());
         let began = Instant::now();
         self.turns.spawn(async move {
             let turn = tokio::select! {

@@ -33,7 +33,7 @@ pub(crate) struct Reached {
 
 /// Carries out steps, and rings the doorbell for the inboxes that have grown.
 pub(crate) struct Executor {
-    fan_out: FanOut,
+    pub(crate) fan_out: FanOut,
     doorbell: Arc<dyn Doorbell>,
     pulse: Arc<Pulse>,
     metrics: Metrics,

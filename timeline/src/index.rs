@@ -5,55 +5,37 @@
 
 use std::time::Duration;
 
-use feedgate_common::archive::Search;
-use feedgate_common::error::Result;
+use feedgate_common::Archive;
 use feedgate_common::search::TextFields;
 use tokio_util::sync::CancellationToken;
 
-use crate::rounds::Rounds;
+use crate::rounds::{again, once};
 
 /// How often the worker looks for what is to be indexed. In a cluster, search finds a new item about this much later.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Indexes what one Archive holds.
-pub(crate) struct Indexing<A: ?Sized> {
-    pub(crate) archive: std::sync::Arc<A>,
-    /// The fields that are the text of items; `None` if search is off.
-    pub(crate) fields: Option<TextFields>,
-}
+/// What the work is called in the log.
+const WHAT: &str = "the index of search";
 
-impl<A: Search + ?Sized> Indexing<A> {
-    /// Indexes until the shutdown. A failed round is a warning; the next one goes on where this one stopped.
-    pub(crate) async fn run(&self, shutdown: &CancellationToken) {
-        let mut rounds = Rounds::of("the index of search", EVERY, shutdown);
-        let mut begun = false;
-        while rounds.next(self.round(&mut begun)).await {}
-    }
-
-    /// Takes steps until nothing is outstanding. A worker says only once which fields are to be indexed. So of two
-    /// workers with different settings, the worker that was started last decides.
-    async fn round(&self, begun: &mut bool) -> Result<()> {
-        let fields = self.fields.as_ref();
-        if !*begun {
-            self.archive.index_of(fields).await?;
-            *begun = true;
-        }
-        while self.archive.index(fields).await? {}
-        Ok(())
-    }
+/// Indexes until the shutdown, step by step: `fields` are the text of items; `None` if search is off. What has failed
+/// is tried again. A worker says only once which fields are to be indexed. So of two workers with different settings,
+/// the worker that was started last decides.
+pub(crate) async fn run(archive: &dyn Archive, fields: Option<&TextFields>, shutdown: &CancellationToken) {
+    once(WHAT, EVERY, shutdown, || archive.index_of(fields)).await;
+    again(WHAT, EVERY, shutdown, || archive.index(fields)).await;
 }
 
 #[cfg(test)]
 mod tests {
+    use feedgate_common::Body;
     use feedgate_common::archive::{Publish, Write};
     use feedgate_common::search::{ItemQuery, phrases};
-    use feedgate_common::{Archive, Body};
     use feedgate_embedded::Embedded;
 
     use super::*;
 
     #[tokio::test]
-    async fn a_round_builds_the_index_of_what_was_there_before_and_ends_that_of_other_fields() {
+    async fn a_worker_builds_the_index_of_what_was_there_before_and_ends_that_of_other_fields() {
         let dir = tempfile::tempdir().unwrap();
         let archive: std::sync::Arc<dyn Archive> = Embedded::open(dir.path(), 2).unwrap().archive.clone();
         let body = |n: usize| Body::parse(format!(r#"{{"text": "item {n}", "title": "big"}}"#)).unwrap();
@@ -66,14 +48,22 @@ mod tests {
             (hits.places.len(), hits.building)
         };
         let of = |name: &str| TextFields::new(vec![name.into()]).unwrap();
-        let round = async |fields: Option<TextFields>| {
-            Indexing { archive: archive.clone(), fields }.round(&mut false).await.unwrap();
-        };
-        round(Some(of("text"))).await;
-        assert_eq!((found(&of("text"), "item").await, found(&of("text"), "big").await), ((200, false), (0, false)));
-        round(Some(of("title"))).await;
-        assert_eq!((found(&of("title"), "big").await, found(&of("text"), "item").await), ((200, false), (0, true)));
-        round(None).await;
-        assert_eq!(found(&of("title"), "big").await, (0, true));
+        let (text, title) = (of("text"), of("title"));
+        let index_until =
+            async |fields: Option<&TextFields>, (of, phrase): (&TextFields, &str), wants: (usize, bool)| {
+                let shutdown = CancellationToken::new();
+                let look = async {
+                    while found(of, phrase).await != wants {
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                    shutdown.cancel();
+                };
+                tokio::join!(run(&*archive, fields, &shutdown), look);
+            };
+        index_until(Some(&text), (&text, "item"), (200, false)).await;
+        assert_eq!(found(&text, "big").await, (0, false));
+        index_until(Some(&title), (&title, "big"), (200, false)).await;
+        assert_eq!(found(&text, "item").await, (0, true));
+        index_until(None, (&title, "big"), (0, true)).await;
     }
 }

@@ -3,17 +3,16 @@
 //! The Archive stores how far this work has come. So a worker that dies loses nothing, and several workers may work at
 //! once: an edge that is as wanted is left as it is.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use feedgate_common::Archive;
 use feedgate_common::archive::Write;
 use feedgate_common::error::Result;
 use feedgate_common::feed::Publisher;
-use feedgate_common::{Archive, Jobs};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
-use crate::rounds::Rounds;
+use crate::rounds::{again, once};
 
 /// How often the worker looks whether another worker has left something to do.
 const EVERY: Duration = Duration::from_secs(5);
@@ -21,45 +20,33 @@ const EVERY: Duration = Duration::from_secs(5);
 /// How many authors one step takes.
 const STEP: usize = 200;
 
-/// Carries out for one Archive the setting whether authors' items stand in their own feeds.
-pub(crate) struct OwnPosts {
-    pub(crate) archive: Arc<dyn Archive>,
-    pub(crate) jobs: Arc<dyn Jobs>,
-    /// Whether the settings let authors' items stand in their own feeds.
-    pub(crate) on: bool,
+/// What the work is called in the log.
+const WHAT: &str = "own posts in one's own feed";
+
+/// Works until the shutdown; what has failed is tried again. `on` says whether the settings let authors' items stand in
+/// their own feeds. A worker tells the Archive its setting only once. So of two workers with different settings, the
+/// worker that was started last decides.
+pub(crate) async fn run(archive: &dyn Archive, publisher: &Publisher, on: bool, shutdown: &CancellationToken) {
+    once(WHAT, EVERY, shutdown, || archive.set_own_posts(on)).await;
+    again(WHAT, EVERY, shutdown, || step(archive, publisher, on)).await;
 }
 
-impl OwnPosts {
-    /// Works until the shutdown. A failed round is a warning; the next one goes on where this one stopped.
-    pub(crate) async fn run(&self, shutdown: &CancellationToken) {
-        let mut rounds = Rounds::of("own posts in one's own feed", EVERY, shutdown);
-        let mut begun = false;
-        while rounds.next(self.round(&mut begun)).await {}
+/// Serves the next authors. Gives whether there may be more.
+async fn step(archive: &dyn Archive, publisher: &Publisher, on: bool) -> Result<bool> {
+    let Some(due) = archive.own_posts_due(on, STEP).await? else { return Ok(false) };
+    let upto = due.last().filter(|_| due.len() == STEP).map(|(author, _)| *author);
+    let writes: Vec<Write> = due.into_iter().map(|(_, author)| Write::OwnPosts { author, on }).collect();
+    if !writes.is_empty() {
+        publisher.write(writes, clock::now()).await?;
     }
-
-    /// Takes steps until nothing is left. A worker tells the Archive its setting only once. So of two workers with
-    /// different settings, the worker that was started last decides.
-    async fn round(&self, begun: &mut bool) -> Result<()> {
-        if !*begun {
-            self.archive.set_own_posts(self.on).await?;
-            *begun = true;
-        }
-        let publisher = Publisher::new(self.archive.clone(), self.jobs.clone());
-        let on = self.on;
-        while let Some(due) = self.archive.own_posts_due(on, STEP).await? {
-            let upto = due.last().filter(|_| due.len() == STEP).map(|(author, _)| *author);
-            let writes: Vec<Write> = due.into_iter().map(|(_, author)| Write::OwnPosts { author, on }).collect();
-            if !writes.is_empty() {
-                publisher.write(writes, clock::now()).await?;
-            }
-            self.archive.own_posts_done(on, upto).await?;
-        }
-        Ok(())
-    }
+    archive.own_posts_done(on, upto).await?;
+    Ok(true)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use feedgate_common::archive::Publish;
     use feedgate_common::jobs::{Job, Lane};
     use feedgate_common::{Body, UserId, UserNo};
@@ -74,7 +61,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn s10_a_round_gives_every_author_its_edge_and_takes_it_away_again() {
+    async fn s10_a_walk_gives_every_author_its_edge_and_takes_it_away_again() {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 2).unwrap();
         let archive: Arc<dyn Archive> = stores.archive.clone();
@@ -88,12 +75,14 @@ mod tests {
             }
             on
         };
-        let round = async |on: bool| {
-            OwnPosts { archive: archive.clone(), jobs: stores.jobs.clone(), on }.round(&mut false).await.unwrap();
+        let publisher = Publisher::new(archive.clone(), stores.jobs.clone());
+        let walk = async |on: bool| {
+            archive.set_own_posts(on).await.unwrap();
+            while step(&*archive, &publisher, on).await.unwrap() {}
         };
-        round(false).await;
+        walk(false).await;
         assert_eq!(on(&users).await, 0);
-        round(true).await;
+        walk(true).await;
         assert_eq!(on(&users).await, AUTHORS);
         assert_eq!(archive.own_posts_due(true, 1).await.unwrap(), None);
         let taken = stores.jobs.take(Lane::Edges).await.unwrap().job;
@@ -102,7 +91,7 @@ mod tests {
         archive.write(vec![post(&late)], 2).await.unwrap();
         let late = archive.intern(&[late]).await.unwrap();
         assert_eq!(on(&late).await, 1, "the write of a new author makes the edge");
-        round(false).await;
+        walk(false).await;
         assert_eq!((on(&users).await, on(&late).await), (0, 0));
     }
 }

@@ -18,7 +18,7 @@ use feedgate_common::announce::{Outlet, rounds, with_names};
 use feedgate_common::error::Result;
 use tokio_util::sync::CancellationToken;
 
-use crate::rounds::Rounds;
+use crate::rounds::again;
 
 /// How often a relay looks whether there is anything to publish.
 const EVERY: Duration = Duration::from_millis(200);
@@ -45,13 +45,7 @@ impl Relay {
 
     /// Publishes until the shutdown. A batch that was under way then is published again, by this relay or another.
     pub async fn run(&self, shutdown: CancellationToken) {
-        let mut looks = Rounds::of("a relay of events", EVERY, &shutdown);
-        let mut more = false;
-        while looks.next(async { self.batch().await.map(|full| more = full) }).await {
-            if std::mem::take(&mut more) {
-                looks.next_after(Duration::ZERO);
-            }
-        }
+        again("a relay of events", EVERY, &shutdown, || self.batch()).await;
     }
 
     /// Publishes some of the announcements. Gives whether there may be more.

@@ -6,6 +6,36 @@ use feedgate_common::error::Result;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+/// Does rounds of one kind of work until the shutdown, which may cut a round off. `what` names a round in the log. A
+/// round gives whether there is more to do: then the next one comes at once, and otherwise after `every`, also if the
+/// round failed.
+pub(crate) async fn again<F: Future<Output = Result<bool>>>(
+    what: &'static str,
+    every: Duration,
+    shutdown: &CancellationToken,
+    mut round: impl FnMut() -> F,
+) {
+    let mut rounds = Rounds::of(what, every, shutdown);
+    let mut more = false;
+    while rounds.next(async { round().await.map(|has_more| more = has_more) }).await {
+        if std::mem::take(&mut more) {
+            rounds.next_after(Duration::ZERO);
+        }
+    }
+}
+
+/// Does one piece of work, again and again until it succeeds or the shutdown comes.
+pub(crate) async fn once<F: Future<Output = Result<()>>>(
+    what: &'static str,
+    every: Duration,
+    shutdown: &CancellationToken,
+    mut work: impl FnMut() -> F,
+) {
+    let mut rounds = Rounds::of(what, every, shutdown);
+    let mut done = false;
+    while !done && rounds.next(async { work().await.map(|()| done = true) }).await {}
+}
+
 /// Rounds of one kind of work: the first round at once, each later round a fixed time after the one before.
 pub(crate) struct Rounds<'a> {
     what: &'static str,
@@ -31,6 +61,7 @@ impl<'a> Rounds<'a> {
     /// The first failure in a row is a warning: the next round tries again.
     pub(crate) async fn next(&mut self, work: impl Future<Output = Result<()>>) -> bool {
         tokio::select! {
+            biased;
             () = self.shutdown.cancelled() => false,
             done = async { self.ticks.tick().await; work.await } => {
                 let failed = done.is_err();
@@ -49,6 +80,8 @@ impl<'a> Rounds<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use feedgate_common::StoreError;
     use tokio::time::Instant;
 
@@ -72,5 +105,34 @@ mod tests {
             go_on = rounds.next(work).await;
         }
         assert_eq!(at, [0, 60, 120]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_comes_at_once_behind_one_that_left_more_and_work_that_is_done_once_is_over_when_it_succeeds() {
+        let (start, shutdown) = (Instant::now(), CancellationToken::new());
+        let at = RefCell::new(vec![]);
+        let nth = |start: Instant| {
+            let mut at = at.borrow_mut();
+            at.push(start.elapsed().as_secs());
+            at.len()
+        };
+        let failed = || StoreError::unavailable("it is broken");
+        let work = || async { if nth(start) == 3 { Ok(()) } else { Err(failed()) } };
+        once("a test", Duration::from_secs(60), &shutdown, work).await;
+        assert_eq!(at.take(), [0, 60, 120]);
+        let start = Instant::now();
+        let round = || async {
+            match nth(start) {
+                1 => Ok(true),
+                2 => Err(failed()),
+                3 => Ok(false),
+                _ => {
+                    shutdown.cancel();
+                    Ok(true)
+                }
+            }
+        };
+        again("a test", Duration::from_secs(60), &shutdown, round).await;
+        assert_eq!(at.take(), [0, 0, 60, 120]);
     }
 }

@@ -16,27 +16,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::error::Result;
-use feedgate_common::feed::Eraser;
+use feedgate_common::feed::{Eraser, Publisher};
 use feedgate_common::jobs::{Delivery, Lane};
 use feedgate_common::metrics::Registry;
-use feedgate_common::{Archive, Doorbell, Jobs};
+use feedgate_common::{Doorbell, Jobs};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::clean::Cleaner;
 use crate::crew::{Crew, Hands, Work};
 use crate::dispatch::Dispatcher;
-use crate::erase::Erasing;
 use crate::execute::Executor;
 use crate::fanout::FanOut;
-use crate::index::Indexing;
 use crate::metrics::Metrics;
-use crate::own_posts::OwnPosts;
-use crate::renew::Renewing;
 use crate::retry::Backoff;
 use crate::said::Said;
 use crate::sweep::Sweep;
-use crate::{Pulse, Settings};
+use crate::{Pulse, Settings, clean, erase, index, own_posts, renew};
 
 /// How long the queue is left alone after it gave no job.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -52,15 +47,7 @@ const GIVE_BACK: Duration = Duration::from_secs(1);
 pub struct Worker {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) jobs: Arc<dyn Jobs>,
-    pub(crate) backoff: Backoff,
-    sweep: Sweep,
-    cleaner: Cleaner,
-    erasing: Erasing,
-    indexing: Indexing<dyn Archive>,
-    renewing: Renewing,
-    own_posts: OwnPosts,
-    in_flight: usize,
-    drain: Duration,
+    settings: Settings,
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) metrics: Metrics,
 }
@@ -68,39 +55,14 @@ pub struct Worker {
 impl Worker {
     /// Makes a worker with these steps of fan-out. It does nothing until [`Worker::run`].
     pub fn new(fan_out: FanOut, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
-        let (archive, inboxes) = (fan_out.archive().clone(), fan_out.inboxes().clone());
         let (pulse, metrics) = (Arc::new(Pulse::default()), Metrics::default());
-        let eraser = Eraser::new(archive.clone(), inboxes.clone());
-        let indexing = Indexing { archive: archive.clone(), fields: fan_out.search().cloned() };
-        let renewing = Renewing { archive: archive.clone(), jobs: jobs.clone() };
-        let own_posts = OwnPosts { archive: archive.clone(), jobs: jobs.clone(), on: fan_out.own_posts() };
         let dispatcher = Dispatcher {
-            archive: archive.clone(),
+            archive: fan_out.archive().clone(),
+            buckets: fan_out.inboxes().buckets(),
             executor: Executor::new(fan_out, doorbell, pulse.clone(), metrics.clone()),
-            buckets: inboxes.buckets(),
             buckets_at_once: settings.buckets_at_once.max(1),
         };
-        Self {
-            dispatcher: Arc::new(dispatcher),
-            sweep: Sweep {
-                events: archive,
-                jobs: jobs.clone(),
-                every: settings.sweep_every,
-                overdue: settings.overdue,
-                pulse: pulse.clone(),
-            },
-            cleaner: Cleaner { inboxes, every: settings.clean_every },
-            erasing: Erasing { eraser, jobs: jobs.clone() },
-            indexing,
-            renewing,
-            own_posts,
-            jobs,
-            in_flight: settings.in_flight.max(1),
-            backoff: Backoff { first: settings.retry_first, max: settings.retry_max },
-            drain: settings.drain,
-            pulse,
-            metrics,
-        }
+        Self { dispatcher: Arc::new(dispatcher), jobs, settings, pulse, metrics }
     }
 
     /// Tells whether the loops of [`Worker::run`] go on, and whether work gets done.
@@ -119,10 +81,26 @@ impl Worker {
     /// Dropping the future loses nothing either: the events of the jobs in flight stay outstanding, and come again when
     /// the stores are next opened.
     pub async fn run(&self, shutdown: CancellationToken) {
-        let (sweeping, cleaning) = (self.sweep.run(&shutdown), self.cleaner.run(&shutdown));
-        let (erasing, indexing) = (self.erasing.run(&shutdown), self.indexing.run(&shutdown));
-        let (renewing, own_posts) = (self.renewing.run(&shutdown), self.own_posts.run(&shutdown));
-        tokio::join!(sweeping, cleaning, erasing, indexing, renewing, own_posts, self.work(&shutdown));
+        let (fan_out, jobs) = (&self.dispatcher.executor.fan_out, &self.jobs);
+        let (archive, inboxes) = (fan_out.archive(), fan_out.inboxes());
+        let sweep = Sweep {
+            events: archive.clone(),
+            jobs: jobs.clone(),
+            every: self.settings.sweep_every,
+            overdue: self.settings.overdue,
+            pulse: self.pulse.clone(),
+        };
+        let eraser = Eraser::new(archive.clone(), inboxes.clone());
+        let publisher = Publisher::new(archive.clone(), jobs.clone());
+        tokio::join!(
+            sweep.run(&shutdown),
+            clean::run(&**inboxes, self.settings.clean_every, &shutdown),
+            erase::run(&eraser, &**jobs, &shutdown),
+            index::run(&**archive, fan_out.search(), &shutdown),
+            renew::run(&**archive, &**jobs, &shutdown),
+            own_posts::run(&**archive, &publisher, fan_out.own_posts(), &shutdown),
+            self.work(&shutdown),
+        );
     }
 
     async fn work(&self, shutdown: &CancellationToken) {
@@ -159,7 +137,7 @@ impl Worker {
     /// Waits for the jobs in flight. Then gives back to the queue the jobs that are not done, and the jobs that wait
     /// for a retry.
     async fn stop(&self, mut crew: Crew<'_>) {
-        let drained = timeout(self.drain, crew.finish()).await.is_ok();
+        let drained = timeout(self.settings.drain, crew.finish()).await.is_ok();
         crew.hurry();
         let give_back = async {
             crew.finish().await;
@@ -176,10 +154,16 @@ impl Worker {
 
     /// How many jobs of one lane are carried out at a time.
     pub(crate) fn hands(&self, of: Hands) -> usize {
+        let posts = self.settings.in_flight.max(1);
         match of {
-            Hands::Posts => self.in_flight,
-            Hands::Edges | Hands::Retries => self.in_flight.div_ceil(2),
+            Hands::Posts => posts,
+            Hands::Edges | Hands::Retries => posts.div_ceil(2),
         }
+    }
+
+    /// How long a job waits after a failure.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff { first: self.settings.retry_first, max: self.settings.retry_max }
     }
 
     /// The next job, not before `paused_until`. Cancel safe, as [`Jobs::take`] is.

@@ -21,7 +21,7 @@ use super::standing::standing;
 use super::{Answer, Courier, PushSettings};
 use crate::clock::{after, now};
 use crate::retry::Backoff;
-use crate::rounds::Rounds;
+use crate::rounds::again;
 use crate::said::Said;
 
 /// How often a sender looks whether a notice is due.
@@ -77,13 +77,7 @@ impl Sender {
 
     /// Sends until the shutdown, which cuts off calls under way: they come again, here or elsewhere.
     pub async fn run(&self, shutdown: CancellationToken) {
-        let mut rounds = Rounds::of("a sending of notices", EVERY, &shutdown);
-        let mut more = false;
-        while rounds.next(async { self.round().await.map(|full| more = full) }).await {
-            if std::mem::take(&mut more) {
-                rounds.next_after(Duration::ZERO);
-            }
-        }
+        again("a sending of notices", EVERY, &shutdown, || self.round()).await;
     }
 
     /// Sends some of the notices that are due. Answers whether there may be more.
