@@ -99,7 +99,7 @@ async fn s12_a_follow_of_many_items_brings_as_much_as_one_of_few_and_the_log_sta
             let follow = Write::Follow { reader, author: author.clone() };
             stores.archive.write(vec![follow], 1).await.unwrap();
             let begun = Instant::now();
-            rules.fan_out.step_edge(numbers[0], numbers[1]).await.unwrap();
+            rules.fan_out.step_edges(numbers[0]).await.unwrap();
             times.push(begun.elapsed());
             let log = rules.changes.log(key).await.unwrap();
             let stands = (log.head.epoch, log.entries.len(), log.floor.is_some());
@@ -130,7 +130,7 @@ async fn i18_a_follow_that_is_served_late_wakes_its_reader_and_leaves_what_was_b
     stores.archive.write((0..ITEMS).map(post).collect(), 1).await.unwrap();
     while !matches!(rules.fan_out.advance_all(author).await.unwrap().left, Left::Nothing(_)) {}
 
-    let woken = || async { rules.fan_out.step_edge(reader, author).await.unwrap().1 };
+    let woken = || async { rules.fan_out.step_edges(reader).await.unwrap().1 };
     assert_eq!(woken().await, [Growth::of_one(key, author, before)], "who is online has to start over");
     assert_eq!(woken().await, [], "there is no inbox");
     let built = rules.changes.head(key).await.unwrap();

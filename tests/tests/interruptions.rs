@@ -134,7 +134,7 @@ impl World {
         // Somebody else follows all along, so that a push step has something to do.
         block_on(world.rules.feeds.rebuild(InboxKey::main(nos[2]))).unwrap();
         world.write(Write::Follow { reader: world.names[2].clone(), author: world.names[0].clone() });
-        block_on(world.rules.fan_out.step_edge(nos[2], world.author)).unwrap();
+        block_on(world.rules.fan_out.step_edges(nos[2])).unwrap();
         world
     }
 
@@ -177,7 +177,7 @@ impl World {
             Post => self.publish(),
             Delete => drop(self.write(Write::Delete { item: self.newest(), if_version: None })),
             Push => self.drain(),
-            Edge => _ = block_on(self.rules.fan_out.step_edge(self.reader, self.author)).unwrap(),
+            Edge => _ = block_on(self.rules.fan_out.step_edges(self.reader)).unwrap(),
             Visit => block_on(self.rules.feeds.rebuild(self.key())).unwrap(),
             Sleep => block_on(self.rules.feeds.inboxes().discard(self.key())).unwrap(),
         }
@@ -196,7 +196,7 @@ impl World {
         Box::pin(async move {
             match which {
                 Stopped::Push => _ = rules.fan_out.advance(author, Bucket(0)).await.unwrap(),
-                Stopped::Edge => _ = rules.fan_out.step_edge(reader, author).await.unwrap(),
+                Stopped::Edge => _ = rules.fan_out.step_edges(reader).await.unwrap(),
                 Stopped::Visit => rules.feeds.rebuild(InboxKey::main(reader)).await.unwrap(),
             }
         })
@@ -368,11 +368,11 @@ impl World {
 
     /// The work that the same was brought by to the feeds that were there.
     fn work(&self, late: Late) -> Pin<Box<dyn Future<Output = Event>>> {
-        let (rules, author, reader) = (self.stopping.clone(), self.author, self.reader);
+        let (rules, reader) = (self.stopping.clone(), self.reader);
         Box::pin(async move {
             match late {
                 Late::Addressed => rules.fan_out.take_direct(reader).await.unwrap().0,
-                Late::Unfollowed => rules.fan_out.step_edge(reader, author).await.unwrap().0,
+                Late::Unfollowed => rules.fan_out.step_edges(reader).await.unwrap().0.remove(0),
             }
         })
     }

@@ -64,7 +64,7 @@ enum Action {
     /// Work that comes again, however late.
     Push(User, u16),
     Round(User),
-    Edge(User, User),
+    Edge(User),
     Direct(User),
     Visit(Inbox),
     Sync(Inbox),
@@ -112,7 +112,7 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
         38..50 => Action::Work(rng.random_range(0..4)),
         50..56 => Action::Push(author, rng.random_range(0..BUCKETS)),
         56..60 => Action::Round(author),
-        60..65 => Action::Edge(user, author),
+        60..65 => Action::Edge(user),
         65..68 => Action::Direct(user),
         68..71 => Action::Visit(inbox),
         71..82 => Action::Sync(inbox),
@@ -290,9 +290,9 @@ impl Simulation {
                 let author = number(author);
                 Box::pin(async move { _ = node.rules.fan_out.advance_all(author).await.unwrap() })
             }
-            Action::Edge(reader, author) => {
-                let (reader, author) = (number(reader), number(author));
-                Box::pin(async move { _ = node.rules.fan_out.step_edge(reader, author).await.unwrap() })
+            Action::Edge(reader) => {
+                let reader = number(reader);
+                Box::pin(async move { _ = node.rules.fan_out.step_edges(reader).await.unwrap() })
             }
             Action::Direct(reader) => {
                 let reader = number(reader);

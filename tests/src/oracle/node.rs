@@ -189,12 +189,11 @@ pub async fn work_off(rules: &Rules, event: Event) -> Result<()> {
     let mut redo = 0;
     loop {
         let finished = match Job::from(event) {
-            Job::FanOut { author } => Event::Outbox { author, seq: fan_out(rules, author).await?, redo },
-            Job::Edge { reader, author } => rules.fan_out.step_edge(reader, author).await?.0,
-            Job::Edges { .. } => unreachable!("an event is of one edge"),
-            Job::Direct { reader } => rules.fan_out.take_direct(reader).await?.0,
+            Job::FanOut { author } => vec![Event::Outbox { author, seq: fan_out(rules, author).await?, redo }],
+            Job::Edge { reader, .. } | Job::Edges { reader } => rules.fan_out.step_edges(reader).await?.0,
+            Job::Direct { reader } => vec![rules.fan_out.take_direct(reader).await?.0],
         };
-        match rules.feeds.archive().finish(&[finished]).await?.first() {
+        match rules.feeds.archive().finish(&finished).await?.first() {
             Some(Event::Outbox { redo: again, .. }) => redo = *again,
             _ => return Ok(()),
         }

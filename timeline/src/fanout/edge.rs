@@ -60,17 +60,7 @@ impl FanOut {
     /// the logs that have grown end now.
     pub async fn step_edges(&self, reader: UserNo) -> Result<(Vec<Event>, Vec<Growth>)> {
         let authors = self.archive().edges_due(reader, EDGES_MAX).await?;
-        self.bring(reader, authors.into_iter().map(Due::new).collect()).await
-    }
-
-    /// Brings one edge to the reader's inboxes, whether it is outstanding or not.
-    pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Vec<Growth>)> {
-        let (mut finished, grown) = self.bring(reader, vec![Due::new(author)]).await?;
-        Ok((finished.pop().ok_or_else(|| contended("a follow step"))?, grown))
-    }
-
-    async fn bring(&self, reader: UserNo, mut due: Vec<Due>) -> Result<(Vec<Event>, Vec<Growth>)> {
-        let mut grown = vec![];
+        let (mut due, mut grown): (Vec<Due>, _) = (authors.into_iter().map(Due::new).collect(), vec![]);
         if due.is_empty() {
             return Ok((vec![], grown));
         }

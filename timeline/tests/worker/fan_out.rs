@@ -9,7 +9,6 @@ use feedgate_common::inboxes::MARKS_MAX;
 use feedgate_common::jobs::Job;
 use feedgate_common::{Entry, Jobs, Op};
 use feedgate_embedded::EmbeddedJobs;
-use futures_util::future::join_all;
 
 /// (what, item) of each entry.
 fn told(entries: &[Entry]) -> Vec<(Op, u64)> {
@@ -220,9 +219,8 @@ async fn i4_a_reader_who_follows_more_than_an_inbox_remembers_gets_all_of_them()
     town.visit(0).await;
     let before = town.log(0).await.head.epoch;
     let follow = |author| Write::Follow { reader: town.name(0), author: town.name(author) };
-    town.stores.archive.write(authors.clone().map(follow).collect(), NOW).await.unwrap();
-    let fan_out = town.fan_out();
-    join_all(authors.map(|author| fan_out.step_edge(town.no(0), town.no(author)))).await;
+    town.stores.archive.write(authors.map(follow).collect(), NOW).await.unwrap();
+    town.deliver().await;
     assert_eq!(town.stores.inboxes.stand(town.key(0)).await.unwrap(), None, "it is left to a rebuild");
     for (author, id) in [(1, 100), (MARKS_MAX + 2, 101)] {
         town.publish(author, id).await;
