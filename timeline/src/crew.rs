@@ -1,7 +1,7 @@
-//! The turns in flight, a task each, and what has failed and waits for its next one.
+//! The turns in flight, a task each, and the jobs that have failed and wait for their next turn.
 //!
-//! Invariants: whatever the queue does not hear is said again until it does, but for a shutdown; a turn that fails is
-//! acknowledged only then, and held from then on.
+//! Invariants: an answer that the queue does not take is repeated until it does, or until the shutdown. A job whose
+//! turn fails is acknowledged after the turn, and held here from then on.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -97,8 +97,8 @@ impl<'a> Crew<'a> {
         self.busy[hands as usize] < self.worker.hands(hands)
     }
 
-    /// Waits for the next turn that ends and settles it, or begins with what is to be tried again; for ever if there is
-    /// neither. Cancel safe.
+    /// Waits for the next turn that ends and settles it, or begins with a job that is to be tried again. Waits for ever
+    /// if there is neither. Cancel safe.
     pub(crate) async fn tend(&mut self) {
         let due = self.retries.next_due(Instant::now()).filter(|_| self.has_free(Hands::Retries));
         tokio::select! {
@@ -200,8 +200,8 @@ async fn turn(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: 
     failed
 }
 
-/// Works the job off, or a turn's worth of it. What is left then, or came while it was in flight and was merged with
-/// it, is put again: behind all who wait.
+/// Works the job off, or a turn's worth of it. If work is left then, or has come meanwhile and was merged with this
+/// job, the job is put again, behind all jobs that wait.
 async fn work_off(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: Work) -> Result<()> {
     let finished = dispatcher.work_off(work.job).await?;
     ack(jobs, backoff, work).await;

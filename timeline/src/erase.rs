@@ -1,8 +1,8 @@
 //! Carries out the erasures of users that the Archive has accepted, a step of each in turn.
 //!
 //! An erasure is a row of the Archive that says how far it has come. So a worker that dies loses nothing, and the next
-//! one, here or in another process, goes on. Several workers may do so at once: what one has done changes nothing for
-//! another.
+//! one, here or in another process, goes on. Several workers may do so at once: a step that another worker has taken
+//! changes nothing.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Stores in which erasures of these users have begun, each of whom has a post, and what carries them out.
+    /// Stores in which these users have a post each, and their erasures have begun; and an eraser for them.
     async fn begun(dir: &Path, names: &[String]) -> (Embedded, Vec<UserNo>, Eraser) {
         let stores = Embedded::open(dir, 2).unwrap();
         let body = || Body::parse("1".to_owned()).unwrap();

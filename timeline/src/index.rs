@@ -17,9 +17,9 @@ const EVERY: Duration = Duration::from_millis(500);
 /// What the work is called in the log.
 const WHAT: &str = "the index of search";
 
-/// Indexes until the shutdown, step by step: `fields` are the text of items; `None` if search is off. What has failed
-/// is tried again. A worker says only once which fields are to be indexed. So of two workers with different settings,
-/// the worker that was started last decides.
+/// Indexes until the shutdown; a step that fails is tried again. `fields` are the text of items; `None` if search is
+/// off. A worker says only once which fields are to be indexed. So of two workers with different settings, the worker
+/// that was started last decides.
 pub(crate) async fn run(archive: &dyn Archive, fields: Option<&TextFields>, shutdown: &CancellationToken) {
     once(WHAT, EVERY, shutdown, || archive.index_of(fields)).await;
     again(WHAT, EVERY, shutdown, || archive.index(fields)).await;

@@ -8,7 +8,7 @@
 //!   sweep ◀── events of the Archive that nobody has finished
 //!   clean ──▶ inboxes that nobody has read for long
 //!   erase ──▶ users who are to be erased, step by step
-//!   index ──▶ what is to be found by search
+//!   index ──▶ the index of search
 //!   own   ──▶ edges of authors to themselves, as the settings say
 //!   renew ──▶ rankings whose items were edited or deleted
 //!   push  ──▶ notices for readers who are away, to a webhook
@@ -24,7 +24,7 @@
 //!   the progress it read. The worker holds no state that matters.
 //! - Bounded: at most twice [`Settings::in_flight`] jobs, each with at most [`Settings::buckets_at_once`]
 //!   steps at a time, and no more than 10,000 that wait for their next try.
-//! - Nobody takes more than a share: posts, edges and what is tried again have hands of their own, and an author who
+//! - Nobody takes more than a share: posts, edges and jobs that are tried again have hands of their own. An author who
 //!   posts all the time goes to the end of the queue after a bounded turn.
 //!
 //! # Where to begin

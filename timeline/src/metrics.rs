@@ -11,7 +11,7 @@ use crate::Pulse;
 /// How a turn of a job has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// The job is acknowledged; what is left of it was put again.
+    /// The job is acknowledged. If work was left, the job was put again.
     Done,
     /// The job has failed, and is held to be tried again.
     Failed,

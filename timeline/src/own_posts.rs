@@ -23,8 +23,8 @@ const STEP: usize = 200;
 /// What the work is called in the log.
 const WHAT: &str = "own posts in one's own feed";
 
-/// Works until the shutdown; what has failed is tried again. `on` says whether the settings let authors' items stand in
-/// their own feeds. A worker tells the Archive its setting only once. So of two workers with different settings, the
+/// Works until the shutdown; a step that fails is tried again. `on` says whether the settings let authors' items stand
+/// in their own feeds. A worker tells the Archive its setting only once. So of two workers with different settings, the
 /// worker that was started last decides.
 pub(crate) async fn run(archive: &dyn Archive, publisher: &Publisher, on: bool, shutdown: &CancellationToken) {
     once(WHAT, EVERY, shutdown, || archive.set_own_posts(on)).await;

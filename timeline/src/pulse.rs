@@ -28,7 +28,7 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// How long ago the last round of a loop was, of the loop whose last round was longer ago.
+    /// How long ago the last round of a loop was. Of the two loops, the one that has been silent for longer counts.
     pub fn silence(&self) -> Duration {
         let last = self.taking.load(Ordering::Relaxed).min(self.sweeping.load(Ordering::Relaxed));
         self.since(last)

@@ -1,4 +1,5 @@
-//! What is said in the log when the same thing fails over and over: once in a while, and how often it has failed since.
+//! Warnings of things that fail over and over: a warning once in a while, with the number of failures since the last
+//! one.
 
 use std::time::Duration;
 

@@ -1,13 +1,13 @@
-//! Compares inboxes with the Archive, for an operator who wants to know whether feeds show what they are to show.
+//! Compares inboxes with the Archive, for an operator who wants to know whether feeds show the right items.
 //!
 //! ```text
 //!   log, with what its reader pulls ─▶ what it shows above its floor ─┐
 //!   Archive ─▶ what the feed holds above that floor ──────────────────┴─▶ the same? else: is work outstanding for it?
 //! ```
 //!
-//! At or below its floor a feed is read from the Archive, so there is nothing to compare. What is not in an inbox yet
-//! and has an outstanding event is no fault: a worker brings it. An inbox that does not exist is built when its reader
-//! comes, and is not looked at.
+//! At or below its floor a feed is read from the Archive, so there is nothing to compare. An item that is not in an
+//! inbox yet and has an outstanding event is no fault: a worker brings it. An inbox that does not exist is built when
+//! its reader comes, and is not looked at.
 
 use std::collections::BTreeSet;
 
@@ -27,9 +27,9 @@ const EVENTS: usize = 1000;
 /// How an inbox differs from what its feed is to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Difference {
-    /// What the log does not show.
+    /// Items of the Archive that the log does not show.
     missing: BTreeSet<FoundAdd>,
-    /// What the log shows and the Archive does not.
+    /// Items that the log shows and the Archive does not.
     surplus: BTreeSet<FoundAdd>,
 }
 
@@ -38,7 +38,7 @@ impl Changes {
     /// awaited before an inbox that differs is looked at again, for a store on which servers go on.
     ///
     /// What readers pull is taken into their inboxes, as any read does. The feeds must have the settings of the
-    /// servers: with another number of items that a follow brings, inboxes differ that are right. A comparison takes a
+    /// servers: if a follow brings another number of items there, right inboxes differ too. A comparison takes a
     /// read for all inboxes of [`FETCH`] users, and a few reads for each inbox. It may be dropped at any time.
     ///
     /// # Errors

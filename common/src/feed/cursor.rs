@@ -4,8 +4,8 @@
 //!   cursor = base64url( version 1 | rank i64 | item u64 | first 4 bytes of a digest of these )
 //! ```
 //!
-//! The cursor of a profile also has the ids of what was pinned on the first page, before the digest: whatever is
-//! pinned or unpinned meanwhile, the pages that follow leave out what the first one has shown, and nothing else.
+//! The cursor of a profile also has, before the digest, the ids of the items that were pinned on the first page. So the
+//! pages that follow leave out exactly these items, also if others were pinned or unpinned meanwhile.
 //!
 //! A cursor is opaque: clients send it back as it came. The digest is no secret; it detects text that was never a
 //! cursor of ours, or was cut.

@@ -101,8 +101,8 @@ impl Changes {
 
 impl Feeds {
     /// The items of these ids as the feed shows them to its reader now, in the order asked; `None` for one that it does
-    /// not show. It shows none that is too old for it. A ranked feed shows what its reader may see as the original of a
-    /// repost, and says of each item that it is addressed to the reader: no unfollow takes it away.
+    /// not show. A feed shows no item that is too old for it. A ranked feed shows an item if its reader may see it as
+    /// the original of a repost. It says of each item that it is addressed to the reader: no unfollow takes it away.
     pub(super) async fn shown(&self, key: InboxKey, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         let (is_shown, ranked) = (self.shown_in(key.feed), self.named().is_ranked(key.feed));
         let found = match ranked {

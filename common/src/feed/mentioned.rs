@@ -1,5 +1,5 @@
-//! What a home has to know to tell users of mentions: whom comments mention, and who wrote the comments that are
-//! edited.
+//! A home tells users of mentions in comments. For that it reads the numbers of the users who are mentioned, and the
+//! authors of the comments that are edited.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ pub struct Mentioned {
     pub authors: HashMap<UserNo, UserId>,
 }
 
-/// Reads what is to be known of the mentions in these changes: at most two reads of the Archive, and none if nobody is
-/// mentioned.
+/// Reads the numbers and names for the mentions in these changes: at most two reads of the Archive, and none if nobody
+/// is mentioned.
 pub async fn mentioned_by(archive: &(impl Names + Comments + ?Sized), writes: &[CommentWrite]) -> Result<Mentioned> {
     let users: Vec<UserId> = writes.iter().flat_map(CommentWrite::mentions).cloned().collect();
     if users.is_empty() {

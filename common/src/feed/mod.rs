@@ -23,7 +23,7 @@
 //! The rules that carry a record into inboxes (push, follow, direct items) are the worker's: module `fanout` of
 //! [`feedgate_timeline`](../../feedgate_timeline/index.html).
 //!
-//! [`Feeds`] is what all of them share: the stores and the settings. What a rule keeps in memory lies with that rule:
+//! All of them share [`Feeds`]: the stores and the settings. The memory of a rule lies with that rule:
 //! `Building` (locks of rebuilds) in `Feeds`, `Looked` (which pulled records were looked at) in [`Changes`], `Windows`
 //! (of deep pages) in [`Pages`]. A process may lose all this memory.
 
@@ -79,7 +79,7 @@ pub const TRIES: usize = 64;
 /// How many items from before the follow a follow brings, unless configured otherwise.
 pub const DEFAULT_BACKFILL: usize = 100;
 
-/// The stores of all feeds, and what is set for them. Every inbox that a rule finds missing is built here.
+/// The stores of all feeds, and their settings. Every inbox that a rule finds missing is built here.
 ///
 /// One process has one `Feeds`, which lets each inbox be built by one task at a time.
 pub struct Feeds {
@@ -94,7 +94,7 @@ pub struct Feeds {
     building: Building,
 }
 
-/// What another configuration may change while the feeds are in use.
+/// The settings that may change while the feeds are in use.
 #[derive(Default)]
 struct Given {
     named: Arc<NamedFeeds>,
@@ -151,9 +151,9 @@ impl Feeds {
         self
     }
 
-    /// Replaces the named feeds, and the setting of whose comments and reactions users see. A call that has begun ends
-    /// by the old settings or by the new ones. A feed that was configured before must be among `named`, since devices
-    /// may hold it.
+    /// Replaces the named feeds, and the setting that says whose comments and reactions users see. A call that has
+    /// begun ends by the old settings or by the new ones. A feed that was configured before must be among `named`,
+    /// since devices may hold it.
     pub fn hold(&self, named: NamedFeeds, visible: Visible) {
         self.given.store(Arc::new(Given { named: Arc::new(named), visible }));
     }

@@ -4,9 +4,9 @@
 //!   where the inbox stands ─▶ news beyond it, one snapshot with the edges ─▶ take, if it still stands there
 //! ```
 //!
-//! A read looks for news only where the store has pull records that the inbox has not passed by: a node knows the
-//! number of the newest one from what it hears and from asking now and then. News are also the items that are addressed
-//! to the reader; these the timeline worker brings without waiting for a read.
+//! A read looks for news only where the store has pull records that the inbox has not passed by. A node knows the
+//! number of the newest one: other nodes tell it, and the node asks now and then. Items that are addressed to the
+//! reader are news too; the timeline worker brings them without waiting for a read.
 //!
 //! A post of a pulled author concerns many readers who are online. [`Changes::take_in`] does this step for many inboxes
 //! at once, before their readers ask: the store then answers a few large calls instead of many small ones, and a reader
@@ -23,13 +23,13 @@ use crate::inboxes::{Numbered, Stand, Take, Taken};
 use crate::named::NAMED_MAX;
 use crate::{Entry, Epoch, InboxKey, Position, PullSeq, Watermarks, failpoint};
 
-/// How far the watermark may lag behind what was looked at and found empty before that is written down.
+/// How far a watermark may lag behind pull records that bring nothing. If it lags further, an empty step moves it.
 const LAG_MAX: PullSeq = 4096;
 
 /// How many inboxes are remembered to have nothing to pull.
 const REMEMBERED: usize = 1 << 16;
 
-/// How far this node knows the pull records to go, and how far it has looked for whom.
+/// The newest pull record that this node knows of, and how far it has looked for each inbox.
 #[derive(Default)]
 pub(super) struct Looked {
     head: AtomicU64,
@@ -105,8 +105,9 @@ impl Changes {
         Ok(())
     }
 
-    /// Takes in what the readers of these inboxes can pull, for all of them at once. Gives in the place of each how it
-    /// grew; `None` if it did not, or is missing, or if the store did not answer for it. Then its readers are to look.
+    /// Takes in what the readers of these inboxes can pull, for all of them at once. Gives in the place of each inbox
+    /// how it grew. `None` says that the inbox did not grow, or is missing, or that the store did not answer for it;
+    /// its reader is to look then.
     ///
     /// It brings as much as one step holds, not more. Not atomic: each inbox takes in by itself. Cancelling loses
     /// nothing.

@@ -115,12 +115,12 @@ impl Pages {
     }
 }
 
-/// What a device shows after taking in `entries` from nothing, in the order of the log.
+/// The items that a device shows after taking in `entries` from nothing, in the order of the log.
 pub fn living(entries: &[Numbered]) -> Vec<DisplayKey> {
     living_adds(entries).into_iter().map(|add| add.key).collect()
 }
 
-/// What stands in a feed, wherever that was found.
+/// An item that stands in a feed, by its log or by the Archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FoundAdd {
     /// The place of the item.
@@ -130,7 +130,7 @@ pub(super) struct FoundAdd {
     pub(super) direct: bool,
 }
 
-/// What a log shows above its floor.
+/// The items that a log shows above its floor.
 pub(super) fn shown_above(log: &Log) -> BTreeSet<FoundAdd> {
     let above = living_adds(&log.entries).into_iter().filter(|add| is_above(log.floor, &add.key));
     above.map(|Shown { key, author, direct, .. }| FoundAdd { key, author, direct }).collect()
@@ -146,8 +146,8 @@ struct Shown {
     direct: bool,
 }
 
-/// The adds behind what a device shows after taking in `entries` from nothing, in the order of the log. So they are
-/// nearly in display order, which makes them quick to sort.
+/// The adds of the items that a device shows after taking in `entries` from nothing, in the order of the log. So they
+/// are nearly in display order, which makes them quick to sort.
 fn living_adds(entries: &[Numbered]) -> Vec<Shown> {
     let mut adds: Vec<Option<Shown>> = Vec::with_capacity(entries.len());
     let mut places: FxHashMap<ItemId, usize> = FxHashMap::with_capacity_and_hasher(entries.len(), FxBuildHasher);

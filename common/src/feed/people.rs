@@ -8,16 +8,17 @@ use crate::error::Result;
 use crate::people::Card;
 use crate::{Item, UserId, UserNo};
 
-/// What is to be shown of the authors of some items, by author. Authors of whom there is nothing to show are left out.
+/// Names and avatars of the authors of some items, by author. An author with neither is left out.
 pub type Cards = BTreeMap<UserId, Card>;
 
-/// What is stored now of the authors of `items`: one read of the store, and none if there are no items. Fails if the
-/// store does.
+/// The stored names and avatars of the authors of `items`: one read of the store, and none if there are no items. Fails
+/// if the store does.
 pub async fn people_of(people: &(impl People + ?Sized), items: &[Arc<Item>]) -> Result<Cards> {
     cards_of(people, items.iter().map(|item| (item.author_no, &item.author)).collect()).await
 }
 
-/// What is stored now of these users: one read of the store, and none if there are no users. Fails if the store does.
+/// The stored names and avatars of these users: one read of the store, and none if there are no users. Fails if the
+/// store does.
 pub async fn cards_of(people: &(impl People + ?Sized), authors: BTreeMap<UserNo, &UserId>) -> Result<Cards> {
     if authors.is_empty() {
         return Ok(Cards::new());

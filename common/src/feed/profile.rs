@@ -1,5 +1,5 @@
-//! A page of what a user has published to one feed, or has sent to readers, as somebody may see it. What is pinned
-//! stands before the first page of a profile, and on no page behind it.
+//! A page of the items that a user has published to one feed, or has sent to readers, as somebody may see them. Pinned
+//! items stand before the first page of a profile, and on no page behind it.
 
 use std::sync::Arc;
 

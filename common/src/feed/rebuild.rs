@@ -10,12 +10,12 @@
 //! page is never short; where push is behind, the inbox remembers it.
 //!
 //! Nothing that comes between placeholder and swap makes the rebuild start over. A push step leaves its changes beside
-//! the placeholder, and the swap takes them in. A follow step, and what is addressed to the reader, find no inbox and a
-//! build in flight: the worker that brings them builds the inbox too, and then goes on with an inbox that is there. So
-//! a placeholder whose builder has died is taken up by the next worker or reader that finds it.
+//! the placeholder, and the swap takes them in. A follow step, or a delivery of addressed items, finds no inbox and a
+//! build in flight: its worker builds the inbox too, and then goes on with an inbox that is there. So a placeholder
+//! whose builder has died is taken up by the next worker or reader that finds it.
 //!
-//! A placeholder that stands is shared by all builders: the first one to finish swaps the inbox in. What was noted
-//! before a builder found the placeholder is in its snapshot, so its swap takes only the notes after those.
+//! A placeholder that stands is shared by all builders: the first one to finish swaps the inbox in. The changes that
+//! were noted before a builder found the placeholder are in its snapshot, so its swap takes only the notes after those.
 //!
 //! The epoch is taken first: a store that loses the progress after it was read refuses a placeholder that is older than
 //! the loss.
@@ -72,9 +72,8 @@ impl Feeds {
         Err(contended("a rebuild"))
     }
 
-    /// Reopens the push of those authors of whom the inbox will hold more than push has brought: otherwise the inbox
-    /// would remember for ever how far it is ahead. Mostly push is under way and has come that far by now; then nothing
-    /// is reopened.
+    /// Reopens the push of authors where the inbox will be ahead of push: otherwise the inbox would remember for ever
+    /// how far it is ahead. Mostly push is under way and has come that far by now; then nothing is reopened.
     async fn reopen(&self, key: InboxKey, ahead: &[(UserNo, OutboxSeq)]) -> Result<()> {
         let bucket = key.reader.bucket(self.inboxes.buckets());
         let of: Vec<_> = ahead.iter().map(|(author, _)| (*author, bucket)).collect();

@@ -25,8 +25,8 @@ impl Publisher {
     }
 
     /// Writes as they come from outside: each new item goes to the one of `feeds` that claims its kind, and an audience
-    /// is resolved. What the answer says is durable. The caller is then to relay the [jobs](jobs_of) that the answer
-    /// leaves to do. If the future is dropped, the writes may or may not be carried out.
+    /// is resolved. All that the answer says is durable. The caller is then to relay the [jobs](jobs_of) that the
+    /// answer leaves to do. If the future is dropped, the writes may or may not be carried out.
     pub async fn accept(
         &self,
         mut writes: Vec<Write>,
@@ -62,8 +62,8 @@ impl Publisher {
     }
 }
 
-/// What these writes leave to do, each job once. A repeat leaves what the first write did, whose caller may have gone
-/// before it was relayed.
+/// The jobs that these writes leave to do, each once. A repeated write leaves the jobs of the first one, whose caller
+/// may have gone before they were relayed.
 pub fn jobs_of(written: &[std::result::Result<Written, Refused>]) -> Vec<Job> {
     let direct = |written: &Written| written.told().iter().map(|&reader| Job::Direct { reader }).collect::<Vec<_>>();
     let all = written.iter().flatten();

@@ -24,7 +24,7 @@ pub(crate) const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: 
 
 const DELIVERY: &str = "the delivery of what is addressed to a reader";
 
-/// What was brought to one inbox.
+/// The changes that were brought to one inbox.
 struct Brought {
     feed: FeedId,
     /// The number up to which the inbox now has the records addressed to its reader.

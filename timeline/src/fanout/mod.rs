@@ -4,7 +4,7 @@
 //!   advance   one push step of (author, bucket), or of all buckets at once
 //!   edge      one step of a reader's follows and unfollows
 //!   direct    one step of what is addressed to a reader
-//!   plan      what one push step brings to whom, pure
+//!   plan      the records of one push step, and their readers: pure
 //! ```
 //!
 //! Invariants: each step compares what it has read, so it may be repeated, cut off, or run by two workers at once. An

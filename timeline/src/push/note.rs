@@ -58,7 +58,7 @@ impl Noter {
     }
 }
 
-/// What a push step brings to those of its recipients who listen. Records beyond `live` were imported.
+/// The notes for the recipients of a push step who listen. Records beyond `live` were imported, and are not noted.
 fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
     let adds = new(&step.records, |record| (record.op, record.key.item)).filter(move |record| record.seq <= live);
     // Authors are not told of their own posts.

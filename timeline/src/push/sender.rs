@@ -1,8 +1,8 @@
 //! Takes notices that are due, finds what is left to tell, and calls the webhook, paced and a bounded number at a time.
 //!
 //! Invariants: a notice is settled after its call, so a crash between the two repeats the call under the same id. Any
-//! number of senders may share the stores. What cannot be settled is leased, and comes again when the lease has run
-//! out. A notice that cannot be prepared, or that the receiver cannot take, holds up no other.
+//! number of senders may share the stores. A notice that cannot be settled is leased, and comes again when the lease
+//! has run out. A notice that cannot be prepared, or that the receiver cannot take, holds up no other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,8 +158,8 @@ impl Sender {
     }
 
     /// Tells all of these by one call. If the receiver refuses the call, each notice is told by a call of its own, so
-    /// that a notice that the receiver cannot take holds up no other. What cannot be told before the lease ends comes
-    /// again after it.
+    /// that a notice that the receiver cannot take holds up no other. A notice that cannot be told before the lease
+    /// ends comes again after it.
     async fn tell(&self, chunk: &[Ready], lease_until: Millis) -> Result<()> {
         match self.call(chunk).await {
             Answer::Gone | Answer::Refused(_) if chunk.len() > 1 => {
@@ -237,7 +237,7 @@ fn in_vain(settings: &PushSettings, notice: &Notice, why: &str, asked: Option<Du
     Outcome::Later { due: after(now, wait.max(asked.unwrap_or_default().min(ASKED_MAX))) }
 }
 
-/// A part of a wait, 0 to a quarter, so that what failed together does not come again all at once. Notices whose
+/// A part of a wait, 0 to a quarter, so that notices that failed together do not all come again at once. Notices whose
 /// numbers lie near each other share it, so that they may be told by one call again.
 fn jitter(number: u64, failures: u32) -> f64 {
     let mixed = (number / 128).wrapping_add(u64::from(failures) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);

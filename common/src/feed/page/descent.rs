@@ -32,10 +32,10 @@ pub(super) enum Leg {
     End,
 }
 
-/// The way down through a feed: first what the log shows, then what the Archive has below its floor.
+/// The way down through a feed: first the items that the log shows, then the items below its floor, from the Archive.
 pub(super) struct Descent<'a> {
     log: &'a Log,
-    /// What the log shows above its floor, oldest first.
+    /// The items that the log shows above its floor, oldest first.
     shown: Vec<DisplayKey>,
     /// The part of `shown` that is still to be given; its newest come first.
     left: Range<usize>,
@@ -50,8 +50,8 @@ pub(super) struct Descent<'a> {
 }
 
 impl<'a> Descent<'a> {
-    /// From strictly below `before` down to `end`, if there is one, through what the log [shows](above_floor) first; a
-    /// read of the Archive asks for `most` adds.
+    /// A way from strictly below `before` down to `end`, if there is one, through the items that the log
+    /// [shows](above_floor) first. A read of the Archive asks for `most` adds.
     pub(super) fn new(
         log: &'a Log,
         shown: Vec<DisplayKey>,
@@ -68,8 +68,8 @@ impl<'a> Descent<'a> {
         Self { log, shown, left, given: None, at, end, window: None, most }
     }
 
-    /// At most `limit` keys, or what has to be read for them. `kept` gives the window of an earlier page, if there is
-    /// one; it is asked when the log has given all it has.
+    /// At most `limit` keys, or the read that they need. `kept` gives the window of an earlier page, if there is one;
+    /// it is called when the log has no further keys.
     pub(super) fn next(&mut self, limit: usize, kept: impl FnOnce() -> Option<Window>) -> Leg {
         if !self.left.is_empty() {
             let from = self.left.end.saturating_sub(limit).max(self.left.start);

@@ -9,7 +9,7 @@ use quick_cache::sync::Cache;
 use super::window::Window;
 use crate::{InboxKey, Millis};
 
-/// What is kept at most: some 1300 readers, a thousand adds below their floor.
+/// The most memory that windows take: enough for some 1300 readers, with a thousand adds below their floor each.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@
 //!
 //! A reader's own items are never unread.
 //!
-//! Invariants: a count never goes beyond [`UNREAD_MAX`], and never takes in what the pages do not show because of the
+//! Invariants: a count never goes beyond [`UNREAD_MAX`], and takes in no item that the pages leave out because of the
 //! feed's cap or time to live. Of a ranked feed nothing is unread. One count looks at the log and at [`READ_MAX`] adds
 //! below it at most.
 
@@ -95,7 +95,7 @@ impl Pages {
             let Some(later) = next.or_later(stored) else {
                 return Ok(Saw::Nothing(self.sight_of(key, &log, stored).await?));
             };
-            // If another device has stored more meanwhile, what it stored is read again.
+            // If another device has stored a later position meanwhile, that position is read.
             if archive.see(key, next).await? {
                 return Ok(Saw::More(self.sight_of(key, &log, Some(later)).await?));
             }
@@ -114,7 +114,7 @@ impl Pages {
         Ok(published.into_iter().flatten().map(|(_, at)| at).max())
     }
 
-    /// The part of the log that the reader has not seen; `None` if that is not enough to count what is unread.
+    /// The part of the log that the reader has not seen; `None` if more than that must be read to count unread items.
     async fn log_since(&self, key: InboxKey, seen: Option<Seen>) -> Result<Option<Log>> {
         let uncapped = self.changes.feeds.named().cap(key.feed).is_none();
         let Some(seen) = seen.filter(|seen| uncapped && !seen.may_lack(0)) else { return Ok(None) };
@@ -144,8 +144,8 @@ impl Pages {
         end: Option<DisplayKey>,
         seen: Option<Seen>,
     ) -> Result<usize> {
-        // A recommender changes a ranking at any time, so the changes after a position do not show what its reader has
-        // not seen.
+        // A recommender changes a ranking at any time, so the changes after a position do not tell which items the
+        // reader has not seen.
         if self.changes.feeds.named().is_ranked(key.feed) {
             return Ok(0);
         }

@@ -5,12 +5,13 @@
 //! ```
 //!
 //! Invariants:
-//! - The Archive was read only after the log was read at `position`. So what those reads did not tell stands in the
-//!   log beyond `position`, and [`Window::follow`] takes it in: between `top` and `next` the window shows what the feed
-//!   holds, whatever the floor has become meanwhile. A `forget` with a floor says that the log does not tell all of a
-//!   follow; then the window is of no use.
-//! - A page enters where it leaves the log. A floor that has risen lies above `top`, so such a page finds the window
-//!   not to [cover](Window::covers) it and begins another: nothing between an old floor and a new one is passed by.
+//! - The Archive was read only after the log was read at `position`. So a change that those reads did not tell stands
+//!   in the log beyond `position`, and [`Window::follow`] takes it in. Between `top` and `next` the window shows
+//!   exactly the items of the feed, whether the floor has risen meanwhile or not. A `forget` with a floor says that the
+//!   log does not tell all of a follow; then the window is of no use.
+//! - A page enters where it leaves the log. A floor that has risen lies above `top`. A page that leaves the log there
+//!   is not [covered](Window::covers) by the window and begins another: nothing between an old floor and a new one is
+//!   passed by.
 //! - Bounded: [`KEPT_READS`] reads' worth of adds, 24 B each.
 
 use std::sync::Arc;
@@ -63,9 +64,9 @@ struct Add {
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     position: Position,
-    /// The greatest key it tells of.
+    /// The greatest key that the window tells of.
     top: DisplayKey,
-    /// The greatest key below what it tells of; `None` if it tells of all.
+    /// The greatest key below the window; `None` if the window reaches the end of the feed.
     next: Option<DisplayKey>,
     stage: Stage,
     /// The rank that the stages count from.
@@ -93,13 +94,13 @@ impl Window {
         self.adds[from..].iter().take(limit).map(|add| add.key).collect()
     }
 
-    /// What to read where it ends; `None` if it tells of all.
+    /// The next read below the window; `None` if the window reaches the end of the feed.
     pub(super) fn next(&self) -> Option<Below> {
         let least_rank = self.stage.least_rank(self.begun);
         Some(Below { before: self.next?.just_above(), least_rank, limit: self.most })
     }
 
-    /// Takes in the answer to [`Window::next`], and lets go of what lies far above it.
+    /// Takes in the answer to [`Window::next`], and lets go of adds that lie far above it.
     pub(super) fn grow(&mut self, told: &[FeedAdd]) {
         let adds = Arc::make_mut(&mut self.adds);
         let passed = adds.len().saturating_sub(self.most);
@@ -117,8 +118,8 @@ impl Window {
         self.stage = self.stage.further();
     }
 
-    /// Takes in what has come since. False if that is not known any more, or too much, or if a follow shows more than
-    /// the log tells: it is of no use then.
+    /// Takes in the changes of the log since the last call. Gives false if the window is of no use any more: the
+    /// changes are not known, or are too many, or a follow shows more than the log tells.
     pub(super) fn follow(&mut self, log: &Log) -> bool {
         let base = log.head.offset - log.entries.len() as u64;
         let known = (base..=log.head.offset).contains(&self.position.offset);
@@ -165,7 +166,7 @@ impl Window {
         }
     }
 
-    /// What it takes in memory.
+    /// How many bytes of memory the window takes.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + size_of::<Vec<Add>>() + self.adds.capacity() * size_of::<Add>()
     }
