@@ -10,7 +10,7 @@ use std::time::Duration;
 use feedgate_common::archive::{Notice, Outcome, PushDevice, Settled};
 use feedgate_common::error::Result;
 use feedgate_common::feed::Feeds;
-use feedgate_common::{DeviceId, Millis, Sessions, UserId, UserNo, failpoint};
+use feedgate_common::{DeviceId, Millis, Sessions, StoreError, UserId, UserNo, failpoint};
 use futures_util::{StreamExt, stream};
 use tokio::sync::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -110,8 +110,9 @@ impl Sender {
         self.feeds.archive().settle(&settled, now()).await
     }
 
-    /// Finds what is to be told. Also gives what becomes of the other notices: they are dropped if nothing is to be
-    /// told, and tried again later if that could not be found out.
+    /// Finds what is to be told. Also gives what becomes of the other notices: a notice is dropped if nothing is to be
+    /// told, and a notice that meets damaged data has had a try in vain. A notice for which a store does not answer is
+    /// in neither list: it stays leased, and an outage of a store makes no notice dead.
     async fn prepare(&self, due: Vec<Notice>, now: Millis) -> Result<(Vec<Ready>, Vec<Settled>)> {
         let readers: Vec<UserNo> = due.iter().map(|notice| notice.key.reader).collect();
         let archive = self.feeds.archive();
@@ -133,8 +134,10 @@ impl Sender {
                     if let Some(times) = self.unprepared.due() {
                         tracing::warn!(%error, times, "what a notice is to tell could not be found out");
                     }
-                    let outcome = in_vain(&self.settings, &notice, &error.to_string(), None, now);
-                    settled.push(Settled { notice, outcome });
+                    if let StoreError::Corrupt(what) = &error {
+                        let outcome = in_vain(&self.settings, &notice, what, None, now);
+                        settled.push(Settled { notice, outcome });
+                    }
                 }
             }
         }

@@ -65,7 +65,7 @@ impl Receiver {
 struct Asked {
     inner: Arc<dyn Sessions>,
     questions: AtomicUsize,
-    out_of_reach: Mutex<Option<UserNo>>,
+    out_of_reach: Mutex<Option<(UserNo, StoreError)>>,
 }
 
 #[async_trait]
@@ -99,8 +99,10 @@ impl Sessions for Asked {
         self.inner.save(positions, now).await
     }
     async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {
-        if *self.out_of_reach.lock() == Some(user) {
-            return Err(StoreError::unavailable("it is broken"));
+        if let Some((of, error)) = &*self.out_of_reach.lock()
+            && *of == user
+        {
+            return Err(error.clone());
         }
         self.inner.position(user, device, feed, now).await
     }
@@ -332,11 +334,31 @@ async fn a_notice_that_cannot_be_prepared_holds_up_no_other_and_is_dead_after_so
     }
     away.town.publish(0, 1).await;
     away.deliver().await;
-    *away.sessions.out_of_reach.lock() = Some(away.town.no(2));
+    *away.sessions.out_of_reach.lock() = Some((away.town.no(2), StoreError::corrupt("it is broken")));
     assert_eq!(away.told().await, [vec![one(1, 1, 1), one(3, 1, 1)]]);
     let dead = away.dead().await;
     assert_eq!((dead.len(), dead[0].notice.key, dead[0].notice.tries), (1, away.town.key(2), 1));
     assert!(dead[0].why.contains("it is broken"), "{}", dead[0].why);
+}
+
+#[tokio::test]
+async fn a_notice_that_waits_for_a_store_holds_up_no_other_and_has_had_no_try() {
+    let away = Away::open(3, PushSettings { tries: 1, ..at_once() }).await;
+    for reader in 1..=2 {
+        away.town.follow(reader, 0).await;
+        away.register(reader, "phone").await;
+        away.town.visit(reader).await;
+    }
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    *away.sessions.out_of_reach.lock() = Some((away.town.no(2), StoreError::unavailable("it is away")));
+    let sending = away.sender();
+    eventually("the other is told", async || away.receiver.told() == [[one(1, 1, 1)]]).await;
+    eventually("the other is settled", async || away.left().await == 1).await;
+    sending.stop().await;
+    assert!(away.dead().await.is_empty());
+    let left = away.town.stores.archive.take_due(Millis::MAX - 1, 0, 100).await.unwrap();
+    assert_eq!(left.iter().map(|notice| (notice.key, notice.tries)).collect::<Vec<_>>(), [(away.town.key(2), 0)]);
 }
 
 #[tokio::test]
