@@ -137,7 +137,7 @@ impl Problem {
 
     /// The problem for a position from which the log cannot go on; `head` is the log's last position.
     pub(crate) fn gone(head: Position) -> Self {
-        let detail = "the change log does not reach back to this position: load the feed page and go on from its \
+        let detail = "the change log cannot go on from this position: load the feed page and go on from its \
                       position, not from this one";
         Self { position: Some(head), ..Self::new(Kind::Gone, detail) }
     }
