@@ -3,8 +3,9 @@
 //! Imported lines are the past. Their times are kept and no device is woken for them. What exists already stays as it
 //! is, so running a file twice changes nothing. (There are exceptions, since nothing remembers some changes between the
 //! two runs: a shield that was taken down goes up again, an author who was made public becomes private again, an author
-//! whose class was set back to `auto` gets the class again, and a request that was refused is there again.) A reader
-//! who is online finds imported items with the next change; pages show them within seconds.
+//! whose class was set back to `auto` gets the class again, and a request that was refused or taken back is there again
+//! if a mute or a hide is up between the two.) A reader who is online finds imported items with the next change; pages
+//! show them within seconds.
 //!
 //! An outbox is imported in its own order, and an edge names the place in it at which its reader began to follow. So a
 //! store that imports what another one exported has the same feeds in the end.
@@ -70,8 +71,8 @@ pub enum Import {
         /// The author who is private.
         author: UserId,
     },
-    /// A request to follow that has no answer yet. A reader who follows or has followed this author, or who is in a
-    /// block with the author, is left as it is.
+    /// A request to follow that has no answer yet. A reader who follows or has followed this author, whose request was
+    /// refused or taken back, or who is in a block with the author, is left as it is.
     Request {
         /// The user who asks.
         reader: UserId,
@@ -83,8 +84,8 @@ pub enum Import {
     /// A deed of which a line of notifications tells. The item of the line must live, and comes before it. A deed that
     /// is a member of a line already stays as it is.
     Member(Box<PastMember>),
-    /// The class of an author. A class that was given before stays. With the class `Everyone`, everyone follows from
-    /// this place in the import on.
+    /// The class of an author, if the author has the class `Auto` by then; any other class stays. With the class
+    /// `Everyone`, everyone follows from this place in the import on.
     Class {
         /// The author of this class.
         author: UserId,

@@ -5,6 +5,7 @@ use super::rows::{Door, EdgeRow, Rows};
 use super::{DELETED_LATER, Decision, edit, graph, publish};
 use crate::archive::{Publish, Refused, Written};
 use crate::change::Class;
+use crate::graph::Shields;
 use crate::import::Place;
 use crate::{ItemId, Millis, Op, OutboxSeq, UserId};
 
@@ -101,8 +102,10 @@ fn place(rows: &Rows, author: &UserId, place: Place) -> Decision<Option<OutboxSe
 pub(super) fn request(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), since: Millis) -> Decision<Written> {
     let edge = graph::two(draft, names)?;
     let row = draft.rows.held(edge)?;
-    // As with a follow, the line is older than what the reader has done here. Nobody asks to follow across a block.
-    if row.follows || row.asked || row.generation > 0 || row.shields.blocks() {
+    // A row without a shield is what a request has left that was answered or taken back. Under a shield nothing tells.
+    let knows = draft.rows.edge(edge)?.is_some_and(|row| row.shields == Shields(0));
+    // As with a follow, the line is older than what was done here. Nobody asks to follow across a block.
+    if row.follows || row.asked || row.generation > 0 || knows || row.shields.blocks() {
         return Ok(graph::written(edge, row.edge(), false));
     }
     let now = graph::change(draft, edge, EdgeRow { asked: true, ..row }, (since, None))?;

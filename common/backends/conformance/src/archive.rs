@@ -439,6 +439,7 @@ async fn private(stores: &dyn Stores) {
     private::s9_a_private_author_is_shown_to_followers_alone(open("private-seen").await).await;
     private::s9_who_is_private_is_not_followed_by_everyone(open("private-everyones").await).await;
     private::s9_history_tells_who_is_private_and_who_has_asked(open("private-history").await).await;
+    private::s9_a_request_that_has_ended_is_not_imported_again(open("private-again").await).await;
     private::s9_an_erasure_takes_requests_and_counts_them(open("private-erased").await).await;
     private::s9_requests_and_their_acceptance_are_told_and_taken_back(open("private-told").await).await;
 }

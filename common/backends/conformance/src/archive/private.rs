@@ -310,6 +310,29 @@ pub(super) async fn s9_history_tells_who_is_private_and_who_has_asked(archive: A
     assert!(archive.edge(bob, number(archive, "ann").await).await.unwrap().on);
 }
 
+pub(super) async fn s9_a_request_that_has_ended_is_not_imported_again(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let lines = || {
+        let request = |reader: &str| Import::Request { reader: user(reader), author: user("ann"), since: 7 };
+        let readers = ["refused", "left", "blocked", "waits", "mutes"].into_iter().map(request);
+        [Import::Private { author: user("ann") }].into_iter().chain(readers).map(Write::Import).collect::<Vec<_>>()
+    };
+    let import = async || {
+        let done = archive.write(lines(), NOW).await.unwrap();
+        done.into_iter().map(|done| done.unwrap().is_fresh()).collect::<Vec<_>>()
+    };
+    write(archive, shield("mutes", Shield::Mute, "ann", true)).await.unwrap();
+    assert_eq!(import().await, [true; 6]);
+    write(archive, answer("refused", "ann", Answer::Refuse)).await.unwrap();
+    assert!(change(archive, unfollow("left", "ann")).await.3);
+    for up in [true, false] {
+        write(archive, shield("ann", Shield::Block, "blocked", up)).await.unwrap();
+    }
+    assert_eq!(import().await, [false; 6]);
+    assert_eq!(askers(archive, "ann").await, ["mutes", "waits"]);
+    assert_eq!(ask(archive, "left", "ann").await, (true, true, false), "the reader may ask again");
+}
+
 pub(super) async fn s9_an_erasure_takes_requests_and_counts_them(archive: Arc<dyn Archive>) {
     let reader = &*archive;
     for author in ["ann", "ben"] {
