@@ -131,8 +131,8 @@ impl<'r> Lines<'r> {
         Ok(Some(*reader))
     }
 
-    /// Lets a deed leave its line. Answers `None` if the deed is in no line; else `Some`, with the reader if the line
-    /// changes.
+    /// Lets a deed leave its line. Answers `None` if the deed is in no line; else `Some`, with the reader if the reader
+    /// sees the line change.
     fn leave(&mut self, key: &CompactString, even_seen: bool) -> Decision<Option<Option<UserNo>>> {
         let at = match self.moved.get(key) {
             Some(Some(at)) => *at,
@@ -147,7 +147,7 @@ impl<'r> Lines<'r> {
         };
         self.forming[at].leave(key);
         self.moved.insert(key.clone(), None);
-        Ok(Some(Some(self.forming[at].reader())))
+        Ok(Some(self.forming[at].seen_by()))
     }
 
     /// Whether there is a living item that tells of the deed.
@@ -348,6 +348,13 @@ mod tests {
         assert_eq!(gathered(&rows(Some(70)), &asked), (vec![(None, 2, 2, 0)], 2), "another line begins");
         assert_eq!(gathered(&rows(Some(70)), &[leaves(BOB, false)]), (vec![], 0));
         assert_eq!(gathered(&rows(Some(70)), &[leaves(BOB, true)]), (vec![(Some(LINE), 0, 0, 1)], 1), "but an erasure");
+    }
+
+    #[test]
+    fn s6_nobody_is_told_who_leaves_a_line_whose_item_was_deleted() {
+        let mut rows = rows(None);
+        rows.items.values_mut().flatten().for_each(|item| item.living = false);
+        assert_eq!(gathered(&rows, &[leaves(BOB, false)]), (vec![(Some(LINE), 0, 0, 1)], 0));
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub struct Member {
     pub told: Body,
 }
 
-/// A line as it is stored. Its id is that of its first item.
+/// A line as it is stored. Its id is that of its first item. If its item is deleted by itself, the line is over: no
+/// deed joins it, and later writes remove it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The user who is told.
@@ -141,8 +142,9 @@ impl Forming {
         Self { id: Some(id), line, newest, stands, head, feed, joined: vec![], left: vec![] }
     }
 
-    pub(crate) fn reader(&self) -> UserNo {
-        self.line.reader
+    /// The reader who sees how the line changes; nobody if the item of the line was deleted before.
+    pub(crate) fn seen_by(&self) -> Option<UserNo> {
+        (self.id.is_none() || self.stands.is_some()).then_some(self.line.reader)
     }
 
     /// Takes in a deed. It must not be a member already.

@@ -35,7 +35,8 @@ const NOBODY: i32 = -1;
 /// How long after the delete of an item its reactions are removed, in ms: longer than any statement takes.
 const REST_MS: i64 = 60_000;
 
-/// The most reactions to deleted items, and the most comments on them, that one sweep removes.
+/// The most reactions to deleted items, the most comments on them, and the most members of lines of notifications, that
+/// one sweep removes.
 const SWEEP_MAX: i64 = 512;
 
 /// Gives reactions. Answers the place in the call of each whose item lives, whether the item takes its kind, and
@@ -208,35 +209,65 @@ const REACTED_ITEM: &str = "
 SELECT c.item FROM reaction_counts c JOIN items i ON i.id = c.item AND i.body IS NOT NULL
 WHERE c.item >= $1 AND c.count > 0 ORDER BY c.item LIMIT 1";
 
-/// Removes reactions to items that were deleted until then, and comments on them. Answers how many of those that were
-/// more.
-const SWEEP: &str = "
+/// Whether the line `l` is over: the item that told of it last does not live.
+macro_rules! line_is_over {
+    () => {
+        "NOT EXISTS (SELECT FROM items i WHERE i.id = l.item AND i.body IS NOT NULL)"
+    };
+}
+
+/// Removes reactions to items that were deleted until then, comments on them, and lines of notifications that began
+/// with them and are over. Lines change under the lock of their readers. Answers how many rows of one kind there were,
+/// of the most frequent one.
+const SWEEP: &str = concat!(
+    "
 WITH ended AS MATERIALIZED (
     SELECT item FROM reaction_ends WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
 ), over AS MATERIALIZED (
     SELECT r.item, r.reader, r.kind FROM ended JOIN reactions r USING (item) LIMIT $2
 ), said AS MATERIALIZED (
     SELECT c.id FROM ended JOIN comments c USING (item) LIMIT $2
+), lines_over AS MATERIALIZED (
+    SELECT l.id FROM ended JOIN lines l ON l.id = ended.item JOIN readers r ON r.reader = l.reader
+    WHERE ",
+    line_is_over!(),
+    " FOR UPDATE OF r SKIP LOCKED
+), told AS MATERIALIZED (
+    SELECT m.line, m.seq FROM lines_over l JOIN line_members m ON m.line = l.id LIMIT $2
+), members_gone AS (
+    DELETE FROM line_members m USING told t WHERE (m.line, m.seq) = (t.line, t.seq) RETURNING 1
+), lines_gone AS (
+    DELETE FROM lines l USING lines_over o
+    WHERE l.id = o.id AND NOT EXISTS (
+        SELECT FROM line_members m
+        WHERE m.line = l.id AND NOT EXISTS (SELECT FROM told t WHERE (t.line, t.seq) = (m.line, m.seq)))
 ), reactions_gone AS (
     DELETE FROM reactions r USING over o WHERE (r.item, r.reader, r.kind) = (o.item, o.reader, o.kind) RETURNING 1
 ), comments_gone AS (
     DELETE FROM comments c USING said s WHERE c.id = s.id RETURNING 1
 )
-SELECT greatest((SELECT count(*) FROM reactions_gone), (SELECT count(*) FROM comments_gone))";
+SELECT greatest((SELECT count(*) FROM reactions_gone), (SELECT count(*) FROM comments_gone),
+                (SELECT count(*) FROM members_gone))"
+);
 
-/// Forgets such items that have no reactions and no comments left, with their counters. Answers how many.
-const FORGET: &str = "
+/// Forgets such items around which nothing is left, with their counters. Answers how many.
+const FORGET: &str = concat!(
+    "
 WITH ended AS MATERIALIZED (
     SELECT e.item FROM reaction_ends e
     WHERE e.at <= $1 AND NOT EXISTS (SELECT FROM reactions r WHERE r.item = e.item)
       AND NOT EXISTS (SELECT FROM comments c WHERE c.item = e.item)
+      AND NOT EXISTS (SELECT FROM lines l WHERE l.id = e.item AND ",
+    line_is_over!(),
+    ")
     ORDER BY e.at LIMIT $2 FOR UPDATE SKIP LOCKED
 ), counters AS (
     DELETE FROM reaction_counts c USING ended WHERE c.item = ended.item
 ), talks AS (
     DELETE FROM talks t USING ended WHERE t.item = ended.item
 )
-DELETE FROM reaction_ends e USING ended WHERE e.item = ended.item";
+DELETE FROM reaction_ends e USING ended WHERE e.item = ended.item"
+);
 
 /// The place of a reaction in the call, whether the item takes its kind, whether it has changed something, and the
 /// author of the item.

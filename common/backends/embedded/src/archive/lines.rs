@@ -1,7 +1,7 @@
 //! The rows of lines of notifications: loads them for decisions, and stores how they change.
 //!
 //! Invariants: each member has a row by its place and one by its key; a line has as many members as it counts, unless
-//! its item was deleted otherwise.
+//! its item was deleted by itself. Then later writes remove the line.
 
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -10,7 +10,7 @@ use feedgate_common::error::Result;
 use feedgate_common::notify::lines::{Line, LineRow, Member};
 use feedgate_common::{Body, ItemId, StoreError, UserNo};
 
-use super::tables::{self, LineGroups, Lines, LinesOf, MemberKeys, MemberRow, Members};
+use super::tables::{self, LineGroups, Lines, LinesOf, MemberKeys, MemberRow, Members, ReactionEnds, lives};
 use crate::codec::Short;
 use crate::view::{Read, Tx};
 
@@ -28,8 +28,13 @@ pub(super) fn of_group(from: &impl Read, group: &(UserNo, CompactString)) -> Res
 pub(super) fn line(from: &impl Read, id: ItemId, newest: usize) -> Result<Option<LineRow>> {
     let Some(row) = from.get::<Lines>(&id)? else { return Ok(None) };
     let rows = from.scan::<Members>((id, 0)..=(id, u64::MAX)).rev().take(newest);
-    let newest = rows.map(|row| row.and_then(member)).collect::<Result<_>>()?;
-    Ok(Some(LineRow { line: self::row(row), newest }))
+    let members: Vec<_> = rows.map(|row| row.and_then(member)).collect::<Result<_>>()?;
+    let mut line = self::row(row);
+    if members.len() < newest {
+        // These are all. A line whose item was deleted may count members that are gone.
+        line.count = members.len() as u64;
+    }
+    Ok(Some(LineRow { line, newest: members }))
 }
 
 fn row(row: tables::LineRow) -> Line {
@@ -90,20 +95,48 @@ pub(super) fn forget(tx: &mut Tx<'_>, reader: UserNo, limit: usize) -> Result<bo
         tx.scan::<LinesOf>((reader, ItemId(0))..=(reader, ItemId(u64::MAX))).take(limit).collect::<Result<_>>()?;
     let mut room = limit;
     for ((_, id), ()) in &lines {
-        let rows: Vec<_> = tx.scan::<Members>((*id, 0)..=(*id, u64::MAX)).take(room).collect::<Result<_>>()?;
-        for (place, row) in &rows {
-            tx.remove::<Members>(place);
-            tx.remove::<MemberKeys>(&row.key.0);
-        }
-        room -= rows.len();
+        room = take_apart(tx, *id, room)?;
         if room == 0 {
             return Ok(true);
         }
-        if let Some(row) = tx.get::<Lines>(id)? {
-            remove(tx, *id, (reader, row.group))?;
-        }
     }
     Ok(lines.len() == limit)
+}
+
+/// Removes at most `room` members of a line, and the line with the last of them. Answers the room that is left; if none
+/// is left, there may be more to remove.
+fn take_apart(tx: &mut Tx<'_>, id: ItemId, room: usize) -> Result<usize> {
+    let rows: Vec<_> = tx.scan::<Members>((id, 0)..=(id, u64::MAX)).take(room).collect::<Result<_>>()?;
+    for (place, row) in &rows {
+        tx.remove::<Members>(place);
+        tx.remove::<MemberKeys>(&row.key.0);
+    }
+    let left = room - rows.len();
+    if left > 0
+        && let Some(row) = tx.get::<Lines>(&id)?
+    {
+        remove(tx, id, (row.reader, row.group))?;
+    }
+    Ok(left)
+}
+
+/// Says that a notification with this key was deleted. If it was the item of a line, the line is over, and later writes
+/// remove its rows.
+pub(super) fn end(tx: &mut Tx<'_>, item: ItemId, key: &CompactString) -> Result<()> {
+    if let Some((line, _)) = tx.get::<MemberKeys>(key)?
+        && tx.get::<Lines>(&line)?.is_some_and(|row| row.item == item)
+    {
+        tx.put::<ReactionEnds>(&line, &());
+    }
+    Ok(())
+}
+
+/// Removes some members of the line that began with this item, if the line is over, and the line with the last of them.
+/// Answers whether there may be more.
+pub(super) fn sweep(tx: &mut Tx<'_>, first: ItemId, limit: usize) -> Result<bool> {
+    let Some(row) = tx.get::<Lines>(&first)? else { return Ok(false) };
+    // The line lives on if another item has replaced its first one.
+    Ok(!lives(tx, row.item)? && take_apart(tx, first, limit)? == 0)
 }
 
 /// Members, each with its line, behind the place `after`, at most `limit`.
@@ -121,4 +154,85 @@ pub(super) fn members(
         found.push((id, self::row(line), member(row)?));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::archive::{Audience, Notifications, Publish, Write, Writes};
+    use feedgate_common::import::{Import, PastMember};
+    use feedgate_common::notify::KEY_PREFIX;
+
+    use super::*;
+    use crate::archive::EmbeddedArchive;
+    use crate::archive::fixture::open;
+
+    /// How many members a write removes.
+    const SOME: usize = 512;
+
+    fn key(nth: usize) -> CompactString {
+        compact_str::format_compact!("{KEY_PREFIX}{nth}")
+    }
+
+    /// A line of ann with so many members, whose first item is the item 7.
+    async fn imported(archive: &EmbeddedArchive, members: usize) {
+        let told = || Body::stored(r#"{"actor":"bob"}"#.into()).unwrap();
+        let publish = Publish::new("bob".parse().unwrap(), told());
+        let (foreign_id, audience) = (Some(key(members)), Audience::Users(vec!["ann".parse().unwrap()]));
+        let publish = Publish { id: Some(ItemId(7)), foreign_id, audience, ..publish };
+        let member = |nth| PastMember {
+            line: ItemId(7),
+            item: ItemId(7),
+            reader: "ann".parse().unwrap(),
+            group: "g".into(),
+            kind: "like".into(),
+            actor: "bob".parse().unwrap(),
+            seq: nth as u64,
+            key: key(nth),
+            told: told(),
+        };
+        let members = (1..=members).map(|nth| Import::Member(Box::new(member(nth))));
+        let lines = [Import::Item { publish, version: 1, deleted: false }].into_iter().chain(members);
+        for written in archive.write(lines.map(Write::Import).collect(), 1).await.unwrap() {
+            assert!(written.unwrap().is_fresh());
+        }
+    }
+
+    fn left(archive: &EmbeddedArchive) -> [usize; 6] {
+        let view = archive.db.view().unwrap();
+        let lines = [view.scan::<Lines>(..).count(), view.scan::<LinesOf>(..).count()];
+        let members = [view.scan::<Members>(..).count(), view.scan::<MemberKeys>(..).count()];
+        let ends = view.scan::<ReactionEnds>(..).count();
+        [lines[0], lines[1], view.scan::<LineGroups>(..).count(), members[0], members[1], ends]
+    }
+
+    #[tokio::test]
+    async fn s6_the_rows_of_a_line_whose_item_was_deleted_are_removed_some_with_each_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = open(dir.path()).await;
+        imported(&archive, SOME + 2).await;
+        archive.write(vec![Write::Delete { item: ItemId(7), if_version: None }], 2).await.unwrap();
+        assert_eq!(left(&archive), [1, 1, 1, SOME + 2, SOME + 2, 1]);
+        let follow = || Write::Follow { reader: "cid".parse().unwrap(), author: "ann".parse().unwrap() };
+        archive.write(vec![follow()], 3).await.unwrap();
+        assert_eq!(left(&archive), [1, 1, 1, 2, 2, 1], "so many with a write");
+        assert_eq!(archive.leave_lines(vec![key(SOME + 2)], 3).await.unwrap(), [], "nobody sees it");
+        assert_eq!(left(&archive), [1, 1, 1, 1, 1, 1], "a line that lacks members is changed as any other");
+        archive.write(vec![follow()], 3).await.unwrap();
+        assert_eq!(left(&archive), [0; 6]);
+    }
+
+    #[tokio::test]
+    async fn s6_a_line_of_which_another_item_tells_is_not_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = open(dir.path()).await;
+        imported(&archive, 2).await;
+        assert_eq!(archive.leave_lines(vec![key(2)], 2).await.unwrap().len(), 1, "another item tells of the other");
+        for now in [3, 4] {
+            let follow = Write::Follow { reader: "cid".parse().unwrap(), author: "ann".parse().unwrap() };
+            archive.write(vec![follow], now).await.unwrap();
+        }
+        assert_eq!(left(&archive), [1, 1, 1, 1, 1, 0]);
+        assert_eq!(archive.leave_lines(vec![key(1)], 5).await.unwrap().len(), 1);
+        assert_eq!(left(&archive), [0; 6]);
+    }
 }

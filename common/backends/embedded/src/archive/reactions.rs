@@ -17,11 +17,12 @@ use super::any::Any;
 use super::around_items::AroundItems;
 use super::circle::Circle;
 use super::tables::{self, Items, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow, lives};
-use super::{EmbeddedArchive, comments, reposts};
+use super::{EmbeddedArchive, comments, lines, reposts};
 use crate::request::Durability;
 use crate::view::{Read, Tx, View};
 
-/// The most reactions of deleted items that one write removes. So few do not slow it down.
+/// The most reactions of deleted items, and members of lines that are over, that one write removes. So few do not slow
+/// it down.
 const SWEEP_MAX: usize = 512;
 
 /// What is known of all reactions without a look into the store.
@@ -289,7 +290,8 @@ pub(super) fn end(tx: &mut Tx<'_>, item: ItemId) -> Result<()> {
     Ok(())
 }
 
-/// Removes some reactions of the first deleted item that has any. Answers whether there may be more.
+/// Removes some reactions of the first deleted item that has any, or some members of the line that began with it.
+/// Answers whether there may be more.
 fn sweep(tx: &mut Tx<'_>) -> Result<bool> {
     let Some((item, ())) = tx.scan::<ReactionEnds>(..).next().transpose()? else { return Ok(false) };
     let all = (item, 0, Millis::MIN, UserNo(0))..=(item, Slot::MAX, Millis::MAX, UserNo(u32::MAX));
@@ -298,7 +300,7 @@ fn sweep(tx: &mut Tx<'_>) -> Result<bool> {
         tx.remove::<Reactors>(key);
         tx.remove::<tables::Reacted>(&(item, *user));
     }
-    if rows.len() < SWEEP_MAX {
+    if rows.len() < SWEEP_MAX && !lines::sweep(tx, item, SWEEP_MAX - rows.len())? {
         tx.remove::<ReactionEnds>(&item);
     }
     Ok(true)

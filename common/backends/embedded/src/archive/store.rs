@@ -3,6 +3,7 @@
 //! Invariants: `followers` has a row for each edge in `edges` that is on; each list has a line for each follow or
 //! request as long as it lasts; `due` has a row for each author, edge and reader with something outstanding.
 
+use compact_str::CompactString;
 use feedgate_common::accept::{Change, Door, EdgeRow, ItemRow, Plan, RetryRow};
 use feedgate_common::archive::Publish;
 use feedgate_common::change::{Class, Record, Route};
@@ -32,7 +33,7 @@ use crate::view::Read;
 
 /// Stores all changes of a plan, in order. The caller has applied the plan to the ledger's rows.
 pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
-    let history = plan.history;
+    let (history, mut ended) = (plan.history, vec![]);
     for change in &plan.changes {
         match change {
             Change::Append { author, record, aside } => append(ledger, *author, record, *aside, history)?,
@@ -47,7 +48,7 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
                 edit(ledger, *id, *version, (body, *mentions), *keeps)?;
             }
             Change::Move { id, item, by } => move_to(ledger, *id, item, *by)?,
-            Change::End { id, by } => end(ledger, *id, *by)?,
+            Change::End { id, by } => ended.extend(end(ledger, *id, *by)?.map(|key| (*id, key))),
             Change::Remember { author, key, retry } => remember(ledger, (*author, (*key).clone()), retry)?,
             Change::Edge { edge, before, now, listed, effect } => {
                 hold(ledger, *edge, (*before, *now), *listed, effect.then_some(history))?;
@@ -61,7 +62,8 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
             Change::Private { author, private: false } => ledger.tx.remove::<Privates>(author),
         }
     }
-    Ok(())
+    // By now each line names the item that tells of it from here on.
+    ended.iter().try_for_each(|(id, key)| lines::end(ledger.tx, *id, key))
 }
 
 fn append(ledger: &mut Ledger<'_, '_>, author: UserNo, record: &Record, aside: bool, history: bool) -> Result<()> {
@@ -209,10 +211,13 @@ fn end_add(
     Ok(Some(add))
 }
 
-fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result<()> {
+/// Deletes an item. Answers its key if it was a notification that lived.
+fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result<Option<CompactString>> {
     let mut row = item(ledger, id)?;
     let add = end_add(ledger, (id, &row), by)?;
-    if let Life::Living { version, rank, kind, body, .. } = std::mem::replace(&mut row.life, Life::Gone) {
+    let mut key = None;
+    if let Life::Living { version, rank, kind, foreign_id, body, .. } = std::mem::replace(&mut row.life, Life::Gone) {
+        key = foreign_id.filter(|key| is_notification(Some(key)));
         if let Some(indexing) = &ledger.indexing {
             indexing.end(ledger.tx, (id, row.published_at), (row.author, kind.as_deref(), &body))?;
         }
@@ -233,7 +238,7 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
         rankings::changed(ledger.tx, id)?;
         ledger.counters.living_items -= 1;
     }
-    Ok(())
+    Ok(key)
 }
 
 /// Gives an item another place among those that its author has sent, unless it is a notification.
@@ -261,7 +266,7 @@ fn hide(ledger: &mut Ledger<'_, '_>, (id, feed): (ItemId, FeedId), key: DisplayK
     }
 }
 
-fn remember(ledger: &mut Ledger<'_, '_>, key: (UserNo, compact_str::CompactString), retry: &RetryRow) -> Result<()> {
+fn remember(ledger: &mut Ledger<'_, '_>, key: (UserNo, CompactString), retry: &RetryRow) -> Result<()> {
     if let Some(old) = ledger.tx.get::<Retries>(&key)? {
         ledger.tx.remove::<Expiries>(&(old.expires, key.0, key.1.clone()));
     }

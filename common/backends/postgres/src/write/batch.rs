@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use compact_str::CompactString;
 use feedgate_common::accept::{self, Ask, Change, Need, Plan, Policy, RetryRow, Rows, Stop};
 use feedgate_common::announce::Announcement;
-use feedgate_common::archive::{Publish, Written};
+use feedgate_common::archive::{Publish, Write, Written};
 use feedgate_common::error::StoreError;
 use feedgate_common::graph::Shield;
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
@@ -117,6 +117,8 @@ pub(super) struct Batch<'a> {
     pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
     /// How lines of notifications change.
     pub(super) lines: Changed<'a>,
+    /// The direct items that were deleted by themselves, and not with a change of a line.
+    pub(super) ended_alone: BTreeSet<ItemId>,
     /// How the numbers of reposts change.
     pub(super) reposts: Recounted,
     /// What other programs are to be told, in the order of the operations.
@@ -134,6 +136,10 @@ impl<'a> Batch<'a> {
                     for change in &plan.changes {
                         self.note(&plan, change);
                         self.rows.apply_one(change);
+                    }
+                    if !matches!(ask.write(), Write::Line(_)) {
+                        let direct = plan.ended().filter(|id| self.ended.get(id) == Some(&None));
+                        self.ended_alone.extend(direct);
                     }
                     self.announced.extend(accept::announcements(ask, &plan));
                     return Ok(plan.answer);

@@ -57,6 +57,17 @@ WITH changed AS (
 INSERT INTO line_members (line, seq, key, actor, told)
 SELECT * FROM unnest($8::bigint[], $9::bigint[], $10::text[], $11::integer[], $12::text[])";
 
+/// Says of the lines of which these deleted items told that they are over, so that the sweep removes them. A line is
+/// noted by its first item. It may be noted already, by the delete of that item, which another one had replaced: then
+/// the time must be the later one.
+const END: &str = "
+INSERT INTO reaction_ends (item, at)
+SELECT DISTINCT l.id, (extract(epoch FROM now()) * 1000)::bigint
+FROM items i JOIN line_members m ON m.key = i.foreign_id JOIN lines l ON l.id = m.line AND l.item = i.id
+WHERE i.id = ANY($1)
+ORDER BY 1
+ON CONFLICT (item) DO UPDATE SET at = excluded.at";
+
 /// A line, and one of its members if it has any.
 type Row = (i64, i32, String, String, i64, i64, i64, Option<i64>, Option<String>, Option<i32>, Option<String>);
 
@@ -129,7 +140,20 @@ pub(super) async fn load(
         let stored = loaded.lines.entry(id).or_default().get_or_insert_with(|| LineRow { line, newest: vec![] });
         stored.newest.extend(member_of(row)?);
     }
+    for row in loaded.lines.values_mut().flatten().filter(|row| row.newest.len() < ACTORS + keys.len()) {
+        // These are all. A line whose item was deleted may count members that are gone.
+        row.line.count = row.newest.len() as u64;
+    }
     Ok(())
+}
+
+/// Says that these direct items were deleted. The lines of which they told are over.
+pub(super) async fn end(connection: &mut PgConnection, items: &BTreeSet<ItemId>) -> sqlx::Result<()> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    let items: Vec<i64> = items.iter().copied().map(rows::item).collect();
+    sqlx::query(END).bind(items).execute(connection).await.map(drop)
 }
 
 /// The items of loaded lines, and the keys of their members, one of which an item may get as its foreign id.

@@ -1,7 +1,8 @@
 //! Removes idempotency keys whose time is over, and what stood around deleted items: a few at a time, after a write.
 //!
-//! An expired key counts as absent before it is removed, and nobody sees reactions to a deleted item or comments on it.
-//! So the sweep only frees disk space, and a failure of it does no harm.
+//! An expired key counts as absent before it is removed. Nobody sees reactions to a deleted item or comments on it, and
+//! nothing joins a line of notifications whose item was deleted. So the sweep only frees disk space, and its failure
+//! does no harm.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -46,7 +47,7 @@ impl Sweep {
         match reactions::sweep(pool, now).await {
             Ok(true) => self.not_before.store(now, Ordering::Relaxed),
             Ok(false) => {}
-            Err(error) => tracing::debug!("reactions to deleted items, or comments on them, stay for now: {error}"),
+            Err(error) => tracing::debug!("what stood around deleted items stays for now: {error}"),
         }
     }
 }

@@ -40,7 +40,7 @@
 //!   tallies                               item                      → kinds of reactions, each with its count
 //!   reacted                               item, user                → with which of these kinds the user has reacted
 //!   reactors                              item, kind, time, user    → who has reacted, by time
-//!   reaction_ends                         item                      → deleted, and its reactions are to be removed
+//!   reaction_ends                         item                      → deleted: its reactions, or its line, are to go
 //!   reposts, repost_counts                original, repost; original → the living reposts of an item; how many
 //!   reposts_known                         ()                        → the two before hold all reposts of the store
 //!   postings                              build, mark, time, id     → what search finds by a word, an author or a kind

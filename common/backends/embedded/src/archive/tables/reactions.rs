@@ -27,7 +27,8 @@ table! {
 }
 
 table! {
-    /// Deleted items whose reactions are still to be removed.
+    /// Deleted items whose reactions are still to be removed, and lines of notifications that are still to be removed,
+    /// which are named by their first items.
     ReactionEnds: b'D', Archive, ItemId => ()
 }
 

@@ -8,6 +8,7 @@ mod numbered;
 use sqlx::PgConnection;
 
 use super::batch::Batch;
+use super::lines;
 use crate::announcements;
 use crate::reposts;
 
@@ -16,6 +17,7 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, bucket
     items::all(connection, batch).await?;
     edges::all(connection, batch, buckets).await?;
     batch.lines.store(connection).await?;
+    lines::end(connection, &batch.ended_alone).await?;
     if !batch.announced.is_empty() {
         announcements::keep(connection, &batch.announced).await?;
     }
