@@ -242,9 +242,9 @@ impl Audiences for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.listed(after, limit).await
     }
-    async fn listing(&self, member: UserNo) -> Result<Vec<Listed>> {
+    async fn listing(&self, member: UserNo, after: Option<(UserNo, ListName)>, limit: usize) -> Result<Vec<Listed>> {
         self.gate.wait().await;
-        self.store.listing(member).await
+        self.store.listing(member, after, limit).await
     }
     async fn audience(&self, item: ItemId) -> Result<Vec<UserNo>> {
         self.gate.wait().await;

@@ -35,8 +35,8 @@ pub trait Audiences: Send + Sync + 'static {
     /// The members of all lists by owner, list and member, after this place, at most `limit`.
     async fn listed(&self, after: Option<(UserNo, ListName, UserNo)>, limit: usize) -> Result<Vec<Listed>>;
 
-    /// The lists of others on which `member` is.
-    async fn listing(&self, member: UserNo) -> Result<Vec<Listed>>;
+    /// The lists of others on which `member` is, by owner and list, after this place, at most `limit`.
+    async fn listing(&self, member: UserNo, after: Option<(UserNo, ListName)>, limit: usize) -> Result<Vec<Listed>>;
 
     /// The readers in the audience of an item, ascending by number; none for an item that is not narrowed.
     async fn audience(&self, item: ItemId) -> Result<Vec<UserNo>>;

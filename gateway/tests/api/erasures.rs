@@ -1,9 +1,10 @@
 //! A user is erased: accepted at once, carried out by the worker, and told by a receipt. All that is known of one user
 //! is given as lines.
 
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::server::{Server, request};
+use crate::server::{API_KEY, Server, request};
 
 async fn lines(server: &Server, user: &str) -> Vec<Value> {
     let export = server.get(&format!("/v1/users/{user}/export")).await.expect(200).text;
@@ -91,5 +92,47 @@ async fn an_export_of_a_user_has_all_that_is_known_of_the_user_and_no_more() {
         assert_eq!(of(kind).iter().map(|line| &line[field]).collect::<Vec<_>>(), [&value], "{kind}");
     }
     assert_eq!(lines.len(), 11, "{lines:?}");
+    server.close().await;
+}
+
+/// Feedgate reads at most so many lines at a time for an export.
+const PIECE: usize = 500;
+
+#[tokio::test]
+async fn i18_an_export_reads_some_lines_of_a_user_at_a_time() {
+    let (server, _dir) = Server::start().await;
+    let users = PIECE + 1;
+    let mut file = vec![];
+    for other in (0..users).map(|n| format!("user-{n}")) {
+        for shield in ["mute", "hide"] {
+            file.push(json!({"type": "shield", "shield": shield, "user": "ann", "other": other, "since": 7}));
+        }
+        file.push(json!({"type": "listed", "user": "ann", "list": "close", "member": other, "since": 7}));
+        file.push(json!({"type": "listed", "user": other, "list": "close", "member": "ann", "since": 7}));
+    }
+    file.push(json!({"type": "listed", "user": "ann", "list": "far", "member": "user-0", "since": 7}));
+    let file: Vec<String> = file.iter().map(Value::to_string).collect();
+    let report = server.call("POST /v1/import", Some(&file.join("\n"))).await.expect(200).text;
+    assert!(report.ends_with(&format!("\"new\":{},\"unchanged\":0,\"refused\":0}}\n", file.len())), "{report}");
+    for path in ["/v1/users/ann/export", "/v1/export"] {
+        let mut body = server.begin(request(&format!("GET {path}"), Some(API_KEY), None)).await.into_body();
+        let mut all = vec![];
+        while let Some(frame) = body.frame().await {
+            let piece = String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap();
+            let lines: Vec<String> =
+                piece.lines().filter(|line| !line.contains("\"cursor\"")).map(str::to_owned).collect();
+            // What is left of one kind may be written together with the first of the next kind.
+            assert!(lines.len() < 2 * PIECE, "{path}: {} lines at a time", lines.len());
+            all.extend(lines);
+        }
+        all.retain(|line| line.contains("\"shield\"") || line.contains("\"listed\""));
+        let mut wanted = file.clone();
+        let sorted = |lines: &mut Vec<String>| {
+            let mut values: Vec<Value> = lines.iter().map(|line| line.parse().unwrap()).collect();
+            values.sort_unstable_by_key(Value::to_string);
+            values
+        };
+        assert_eq!(sorted(&mut all), sorted(&mut wanted), "{path}");
+    }
     server.close().await;
 }

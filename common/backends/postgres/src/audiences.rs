@@ -43,7 +43,9 @@ const LISTED: &str = "
 SELECT owner, list, member, since FROM lists WHERE (owner, list, member) > ($1, $2, $3)
 ORDER BY owner, list, member LIMIT $4";
 
-const LISTING: &str = "SELECT owner, list, member, since FROM lists WHERE member = $1 ORDER BY owner, list";
+const LISTING: &str = "
+SELECT owner, list, member, since FROM lists WHERE member = $1 AND (owner, list) > ($2, $3)
+ORDER BY owner, list LIMIT $4";
 
 const AUDIENCE: &str = "SELECT readers FROM audiences WHERE item = $1";
 
@@ -189,9 +191,16 @@ pub(crate) async fn listed(
     read.into_iter().map(line).collect()
 }
 
-/// The lines that have a user.
-pub(crate) async fn listing(connection: &mut PgConnection, member: UserNo) -> sqlx::Result<Vec<Listed>> {
-    let read: Vec<Line> = sqlx::query_as(LISTING).bind(rows::user(member)).fetch_all(connection).await?;
+/// The lines that have a user, after the line of this list.
+pub(crate) async fn listing(
+    connection: &mut PgConnection,
+    member: UserNo,
+    after: Option<&(UserNo, ListName)>,
+    limit: usize,
+) -> sqlx::Result<Vec<Listed>> {
+    let (owner, list) = after.map_or((-1, ""), |(owner, list)| (rows::user(*owner), list.as_str()));
+    let query = sqlx::query_as(LISTING).bind(rows::user(member)).bind(owner).bind(list);
+    let read: Vec<Line> = query.bind(rows::limit(limit)).fetch_all(connection).await?;
     read.into_iter().map(line).collect()
 }
 

@@ -678,8 +678,9 @@ impl Audiences for PostgresArchive {
         self.pool.read(work!(|connection| audiences::listed(connection, after, limit))).await
     }
 
-    async fn listing(&self, member: UserNo) -> Result<Vec<Listed>> {
-        self.pool.read(work!(|connection| audiences::listing(connection, member))).await
+    async fn listing(&self, member: UserNo, after: Option<(UserNo, ListName)>, limit: usize) -> Result<Vec<Listed>> {
+        let after = after.as_ref();
+        self.pool.read(work!(|connection| audiences::listing(connection, member, after, limit))).await
     }
 
     async fn audience(&self, item: ItemId) -> Result<Vec<UserNo>> {

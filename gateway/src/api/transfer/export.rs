@@ -24,7 +24,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::archive::{Names, Reactions, Transfer};
+use feedgate_common::archive::{ListCursor, Names, Reactions, Transfer};
 use feedgate_common::around::{Comment, CommentOrder, CommentPlace, Onlooker, Place, Reacted};
 use feedgate_common::audience::Listed;
 use feedgate_common::change::{Class, Route};
@@ -45,8 +45,9 @@ use super::NDJSON;
 use super::line::{Out, place_text};
 use crate::protocol::one_line::one_line;
 
-/// How many records, items or edges are read at a time, and how many users without any are skipped at a time.
-const PIECE: usize = 500;
+/// How many records, items, edges, shields or lists are read at a time, and how many users without any are skipped at a
+/// time.
+pub(super) const PIECE: usize = 500;
 
 /// How many comments are read at a time.
 const COMMENTS: usize = 100;
@@ -65,6 +66,8 @@ pub(in crate::api) enum Cursor {
     Follows(UserNo, UserNo),
     /// The shields of this user.
     Shields(UserNo),
+    /// The shields of this user behind this one: the rest of its kind, and the kinds after it.
+    Shielded(UserNo, Shield, ListCursor),
     /// The reactions to items after this one.
     Reactions(Option<ItemId>),
     /// The reactions to this item below this place of its list.
@@ -95,6 +98,9 @@ impl std::fmt::Display for Cursor {
             Self::Direct(Some(id)) => write!(f, "2:{id}"),
             Self::Follows(reader, author) => write!(f, "3:{}:{}", reader.0, author.0),
             Self::Shields(user) => write!(f, "4:{}", user.0),
+            Self::Shielded(user, shield, ListCursor { listed, tie }) => {
+                write!(f, "4:{}:{}:{listed}:{tie}", user.0, *shield as u8)
+            }
             Self::Reactions(None) => f.write_str("5"),
             Self::Reactions(Some(id)) => write!(f, "5:{id}"),
             Self::Below(id, place) => write!(f, "5:{id}:{}", cursor::text(place)),
@@ -125,6 +131,11 @@ impl FromStr for Cursor {
             ["2", id] => Ok(Self::Direct(Some(id.parse().map_err(drop)?))),
             ["3", reader, author] => Ok(Self::Follows(number(reader)?, number(author)?)),
             ["4", user] => Ok(Self::Shields(number(user)?)),
+            ["4", user, shield, listed, tie] => {
+                let shield = shield.parse().ok().and_then(Shield::from_u8).ok_or(())?;
+                let after = ListCursor { listed: listed.parse().map_err(drop)?, tie: tie.parse().map_err(drop)? };
+                Ok(Self::Shielded(number(user)?, shield, after))
+            }
             ["5"] => Ok(Self::Reactions(None)),
             ["5", id] => Ok(Self::Reactions(Some(id.parse().map_err(drop)?))),
             ["5", id, place] => Ok(Self::Below(id.parse().map_err(drop)?, cursor::parse(place).ok_or(())?)),
@@ -184,7 +195,10 @@ async fn piece(archive: &dyn Archive, named: &NamedFeeds, cursor: Cursor) -> Res
             Some(Cursor::Outbox(author, after)) => Some(outbox(archive, named, author, after, &mut lines).await?),
             Some(Cursor::Direct(after)) => Some(direct(archive, after, &mut lines).await?),
             Some(Cursor::Follows(reader, after)) => Some(follows(archive, reader, after, &mut lines).await?),
-            Some(Cursor::Shields(user)) => Some(shields(archive, user, &mut lines).await?),
+            Some(Cursor::Shields(user)) => Some(shields(archive, user, None, &mut lines).await?),
+            Some(Cursor::Shielded(user, shield, after)) => {
+                Some(shields(archive, user, Some((shield, after)), &mut lines).await?)
+            }
             Some(Cursor::Reactions(after)) => match archive.reacted_item(after).await? {
                 Some(item) => Some(reactions(archive, item, None, &mut lines).await?),
                 None => Some(Cursor::People(UserNo(0))),
@@ -343,18 +357,26 @@ pub(super) async fn follows(
     Ok(Cursor::Follows(reader, last.author))
 }
 
-/// Writes a line for every shield that the user has up.
-pub(super) async fn shields(archive: &dyn Transfer, user: UserNo, lines: &mut Lines) -> Result<Cursor> {
-    for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
-        let mut cursor = None;
-        loop {
-            let listed = archive.shielded(user, shield, cursor, PIECE).await?;
-            let Some(last) = listed.last() else { break };
-            cursor = Some(last.cursor);
-            let name = &archive.user_ids(&[user]).await?[0];
-            for line in &listed {
-                lines.put(&Out::Shield { shield, user: name, other: &line.user, since: line.since });
-            }
+/// Writes a line for each of the next shields that the user has up, behind this one.
+pub(super) async fn shields(
+    archive: &dyn Transfer,
+    user: UserNo,
+    behind: Option<(Shield, ListCursor)>,
+    lines: &mut Lines,
+) -> Result<Cursor> {
+    let (first, mut after) = behind.unzip();
+    let kinds = [Shield::Mute, Shield::Hide, Shield::Block].into_iter();
+    for shield in kinds.filter(|shield| first.is_none_or(|first| first <= *shield)) {
+        let listed = archive.shielded(user, shield, after.take(), PIECE).await?;
+        if listed.is_empty() {
+            continue;
+        }
+        let name = &archive.user_ids(&[user]).await?[0];
+        for line in &listed {
+            lines.put(&Out::Shield { shield, user: name, other: &line.user, since: line.since });
+        }
+        if let Some(last) = listed.get(PIECE - 1) {
+            return Ok(Cursor::Shielded(user, shield, last.cursor));
         }
     }
     let next = archive.users(Some(user), 1).await?;
@@ -518,6 +540,7 @@ mod tests {
             Cursor::Direct(Some(ItemId(u64::MAX))),
             Cursor::Follows(UserNo(u32::MAX), UserNo(3)),
             Cursor::Shields(UserNo(7)),
+            Cursor::Shielded(UserNo(7), Shield::Block, ListCursor { listed: 8, tie: 9 }),
             Cursor::Reactions(None),
             Cursor::Reactions(Some(ItemId(7))),
             Cursor::Below(ItemId(7), Place { at: 5, user: UserNo(3), kind: ":a\"b".parse().unwrap() }),
@@ -535,8 +558,31 @@ mod tests {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
         for bad in [
-            "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:2", "8:x:2:a",
-            "9:1", "9:1:x", "10", "10:x", "11", "11:x", "12", "1:-1:0", "1:1:1:1",
+            "",
+            "1",
+            "1:2",
+            "2:x",
+            "3:1",
+            "4:1:1",
+            "4:1:4:1:1",
+            "4:1:1:x:1",
+            "5:x",
+            "5:1:2",
+            "6",
+            "7:x",
+            "7:1:2",
+            "8:1",
+            "8:1:2",
+            "8:x:2:a",
+            "9:1",
+            "9:1:x",
+            "10",
+            "10:x",
+            "11",
+            "11:x",
+            "12",
+            "1:-1:0",
+            "1:1:1:1",
         ] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }

@@ -6,8 +6,9 @@
 //!   direct items, comments, reactions             those of the user
 //!   follows, requests and shields of others       that lead to the user
 //!   audiences of others that have the user
-//!   lists of the user, and lists of others on which the user is; rankings and pins of the user
-//!   person, devices, sessions, what was seen, what is addressed to the user, since when tokens are valid
+//!   lists of the user, and lists of others on which the user is
+//!   person, rankings, pins, devices, sessions, what was seen, since when tokens are valid
+//!   what is addressed to the user
 //! ```
 //!
 //! One piece is in memory at a time. The export is no snapshot.
@@ -18,10 +19,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use feedgate_common::archive::ListCursor;
 use feedgate_common::around::{Comment, Onlooker};
 use feedgate_common::erase::{Mark, Stage, Trace};
 use feedgate_common::error::Result;
 use feedgate_common::feed::traces;
+use feedgate_common::ids::ListName;
 use feedgate_common::import::Place;
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Archive, InboxKey, ItemId, Millis, Op, UserId, UserNo, Watermarks};
@@ -33,7 +36,7 @@ use super::super::names::user_no;
 use super::super::problem::{Kind, Problem};
 use super::super::query::{NoQuery, Segment};
 use super::NDJSON;
-use super::export::{self, Cursor, Lines};
+use super::export::{self, Cursor, Lines, PIECE};
 use super::line::{Out, place_text};
 use crate::node::LocalSessions;
 
@@ -46,7 +49,11 @@ enum Next {
     Part(Cursor),
     /// Traces of this stage behind this place.
     Traces(Stage, Option<Mark>),
-    /// What is stored for the user: person, lists, rankings, pins, devices, sessions, what was seen, and a revocation.
+    /// The user's lists behind this one, or the members of this one behind this place.
+    Lists(Option<(ListName, Option<ListCursor>)>),
+    /// The lists of others on which the user is, behind this one.
+    Listing(Option<(UserNo, ListName)>),
+    /// What else is stored for the user: person, rankings, pins, devices, sessions, what was seen, and a revocation.
     Kept,
     /// What is addressed to the user in one feed, which has this number in the list of feeds, behind this record.
     Addressed(usize, u64),
@@ -116,6 +123,8 @@ impl Reader {
                     None => behind(stage),
                 })
             }
+            Next::Lists(after) => Some(self.lists(after, &mut lines).await?),
+            Next::Listing(after) => Some(self.listing(after, &mut lines).await?),
             Next::Kept => {
                 self.kept(&mut lines).await?;
                 Some(Next::Addressed(0, 0))
@@ -129,20 +138,23 @@ impl Reader {
     /// user.
     async fn part(&self, cursor: Cursor, lines: &mut Lines) -> Result<Next> {
         let (archive, user) = (&*self.archive, self.user);
-        let next = match cursor {
-            Cursor::Outbox(_, after) => export::outbox(archive, &self.named, user, after, lines).await?,
-            Cursor::Follows(_, after) => export::follows(archive, user, after, lines).await?,
-            _ => {
-                export::shields(archive, user, lines).await?;
-                return Ok(Next::Traces(STAGES[0], None));
+        let behind = match cursor {
+            Cursor::Outbox(_, after) => {
+                let next = export::outbox(archive, &self.named, user, after, lines).await?;
+                let more = matches!(next, Cursor::Outbox(author, _) if author == user);
+                return Ok(Next::Part(if more { next } else { Cursor::Follows(user, UserNo(0)) }));
             }
+            Cursor::Follows(_, after) => {
+                let next = export::follows(archive, user, after, lines).await?;
+                let more = matches!(next, Cursor::Follows(reader, _) if reader == user);
+                return Ok(Next::Part(if more { next } else { Cursor::Shields(user) }));
+            }
+            Cursor::Shielded(_, shield, after) => Some((shield, after)),
+            _ => None,
         };
-        Ok(Next::Part(match next {
-            Cursor::Outbox(author, after) if author == user => Cursor::Outbox(author, after),
-            Cursor::Follows(reader, after) if reader == user => Cursor::Follows(reader, after),
-            Cursor::Outbox(..) | Cursor::Direct(_) => Cursor::Follows(user, UserNo(0)),
-            _ => Cursor::Shields(user),
-        }))
+        let next = export::shields(archive, user, behind, lines).await?;
+        let more = matches!(next, Cursor::Shielded(..));
+        Ok(if more { Next::Part(next) } else { Next::Traces(STAGES[0], None) })
     }
 
     async fn put(&self, trace: Trace, lines: &mut Lines) -> Result<()> {
@@ -209,25 +221,39 @@ impl Reader {
         Ok((self.archive.user_ids(&[reader]).await?.remove(0), since))
     }
 
+    /// Writes a line for each of the next members of one list of the user.
+    async fn lists(&self, after: Option<(ListName, Option<ListCursor>)>, lines: &mut Lines) -> Result<Next> {
+        let (list, cursor) = match after {
+            Some((list, Some(cursor))) => (list, Some(cursor)),
+            done => {
+                let last = done.map(|(list, _)| list);
+                let mut lists = self.archive.lists(self.user).await?.into_iter().map(|(list, _)| list);
+                match lists.find(|list| last.as_ref().is_none_or(|last| last < list)) {
+                    Some(list) => (list, None),
+                    None => return Ok(Next::Listing(None)),
+                }
+            }
+        };
+        let members = self.archive.members(self.user, &list, cursor, PIECE).await?;
+        for member in &members {
+            lines.put(&Out::Listed { user: &self.name, list: &list, member: &member.user, since: member.since });
+        }
+        Ok(Next::Lists(Some((list, members.get(PIECE - 1).map(|last| last.cursor)))))
+    }
+
+    /// Writes a line for each of the next lists of others on which the user is.
+    async fn listing(&self, after: Option<(UserNo, ListName)>, lines: &mut Lines) -> Result<Next> {
+        let found = self.archive.listing(self.user, after, PIECE).await?;
+        export::listed(&*self.archive, &found, lines).await?;
+        let last = found.into_iter().nth(PIECE - 1);
+        Ok(last.map_or(Next::Kept, |last| Next::Listing(Some((last.owner, last.list)))))
+    }
+
     async fn kept(&self, lines: &mut Lines) -> Result<()> {
         let (archive, user) = (&*self.archive, &self.name);
         if let Some(person) = archive.person(self.user).await? {
             lines.put(&Out::Person { user, person: &person });
         }
-        for (list, _) in archive.lists(self.user).await? {
-            let mut cursor = None;
-            loop {
-                let members = archive.members(self.user, &list, cursor, ADDRESSED).await?;
-                for member in &members {
-                    lines.put(&Out::Listed { user, list: &list, member: &member.user, since: member.since });
-                }
-                cursor = members.last().map(|last| last.cursor);
-                if members.len() < ADDRESSED {
-                    break;
-                }
-            }
-        }
-        export::listed(archive, &archive.listing(self.user).await?, lines).await?;
         export::rankings_of(archive, &self.named, (self.user, user), lines).await?;
         export::pins_of(archive, (self.user, user), lines).await?;
         for device in archive.push_devices(&[self.user]).await?.remove(0) {
@@ -277,5 +303,5 @@ impl Reader {
 /// What comes behind a stage.
 fn behind(stage: Stage) -> Next {
     let place = STAGES.iter().position(|of| *of == stage).map_or(STAGES.len(), |place| place + 1);
-    STAGES.get(place).map_or(Next::Kept, |next| Next::Traces(*next, None))
+    STAGES.get(place).map_or(Next::Lists(None), |next| Next::Traces(*next, None))
 }

@@ -61,8 +61,11 @@ pub(super) async fn s9_a_list_is_its_members(archive: Arc<dyn Archive>) {
     assert_eq!(archive.members(ann, &list("close"), Some(second[0].cursor), 1).await.unwrap(), []);
     let asked = [list("z"), list("none"), list("close")];
     assert_eq!(archive.member_nos(ann, &asked).await.unwrap(), [vec![cid], vec![], vec![bob, cid]]);
-    let of_cid = archive.listing(cid).await.unwrap();
+    let of_cid = archive.listing(cid, None, 9).await.unwrap();
     assert_eq!(of_cid.iter().map(|line| line.list.clone()).collect::<Vec<_>>(), [list("close"), list("z")]);
+    assert_eq!(archive.listing(cid, None, 1).await.unwrap(), of_cid[..1]);
+    assert_eq!(archive.listing(cid, Some((ann, list("close"))), 9).await.unwrap(), of_cid[1..]);
+    assert_eq!(archive.listing(cid, Some((ann, list("z"))), 9).await.unwrap(), []);
     let (mut all, mut after) = (vec![], None);
     while let Some(last) = archive.listed(after.clone(), 1).await.unwrap().pop() {
         after = Some((last.owner, last.list.clone(), last.member));
@@ -72,7 +75,7 @@ pub(super) async fn s9_a_list_is_its_members(archive: Arc<dyn Archive>) {
     assert_eq!(archive.listed(None, 9).await.unwrap(), all);
     put(archive, "ann", "z", &["cid"], false).await;
     assert_eq!(archive.lists(ann).await.unwrap(), [(list("close"), 2)], "with its last member a list is gone");
-    assert_eq!(archive.listing(cid).await.unwrap().len(), 1);
+    assert_eq!(archive.listing(cid, None, 9).await.unwrap().len(), 1);
     assert_eq!(archive.lists(bob).await.unwrap(), []);
 }
 

@@ -216,9 +216,9 @@ async fn ann_is_gone(archive: &Arc<dyn Archive>, world: &World) {
     assert_eq!(archive.addressed(cid, &[to_both]).await.unwrap(), [to_both]);
     assert_eq!(archive.audience(world.for_both).await.unwrap(), [cid]);
     assert_eq!(archive.audience(world.posts[1]).await.unwrap(), [], "its audience is gone with it");
-    assert_eq!((archive.lists(ann).await.unwrap(), archive.listing(ann).await.unwrap()), (vec![], vec![]));
+    assert_eq!((archive.lists(ann).await.unwrap(), archive.listing(ann, None, 9).await.unwrap()), (vec![], vec![]));
     assert_eq!(archive.lists(bob).await.unwrap(), [("close".parse().unwrap(), 1)]);
-    assert_eq!(archive.listing(cid).await.unwrap().len(), 1);
+    assert_eq!(archive.listing(cid, None, 9).await.unwrap().len(), 1);
     let after = Watermarks { pull: 0, direct: 0 };
     let news = archive.news(InboxKey::main(ann), after, 9).await.unwrap();
     assert_eq!((news.entries, news.upto.direct, news.noted), (vec![], 2, None), "its number stays taken");

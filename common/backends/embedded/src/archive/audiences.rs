@@ -63,7 +63,7 @@ impl archive::Audiences for EmbeddedArchive {
         rows.map(|row| row.and_then(line)).collect()
     }
 
-    async fn listing(&self, member: UserNo) -> Result<Vec<Line>> {
+    async fn listing(&self, member: UserNo, after: Option<(UserNo, ListName)>, limit: usize) -> Result<Vec<Line>> {
         let view = self.db.view()?;
         let line = |row: Result<((UserNo, UserNo, CompactString), ())>| {
             let ((_, owner, list), ()) = row?;
@@ -71,7 +71,8 @@ impl archive::Audiences for EmbeddedArchive {
             let since = view.get::<Listed>(&key)?.unwrap_or_default();
             line((key, since))
         };
-        listing(&*view, member).map(line).collect()
+        let after = after.map(|(owner, list)| (owner, CompactString::from(list.as_str())));
+        listing(&*view, member, after).take(limit).map(line).collect()
     }
 
     async fn audience(&self, item: ItemId) -> Result<Vec<UserNo>> {
@@ -97,7 +98,7 @@ pub(super) fn leave(tx: &mut Tx<'_>, item: ItemId, reader: UserNo) -> Result<()>
 /// Removes members from the user's lists, and the user from lists of others, at most `limit` in all. Answers how many.
 pub(super) fn forget(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<usize> {
     let own = owned(tx, user).map(|row| row.map(|(key, _)| key));
-    let others = listing(tx, user).map(|row| {
+    let others = listing(tx, user, None).map(|row| {
         let ((member, owner, list), ()) = row?;
         Ok((owner, ListPlace { list, member }))
     });
@@ -110,7 +111,7 @@ pub(super) fn forget(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<usiz
 
 /// How many members the user's lists have, and on how many lists the user is.
 pub(super) fn count(view: &View, user: UserNo) -> (u64, u64) {
-    (owned(view, user).count() as u64, listing(view, user).count() as u64)
+    (owned(view, user).count() as u64, listing(view, user, None).count() as u64)
 }
 
 fn change(tx: &mut Tx<'_>, change: &ListChange) -> Result<std::result::Result<bool, ListRefused>> {
@@ -178,11 +179,13 @@ fn owned<R: Read>(from: &R, owner: UserNo) -> impl Iterator<Item = Result<OwnedR
     from.scan::<Listed>((Included(first(owner.0)), Excluded(first(owner.0.saturating_add(1)))))
 }
 
-/// The lists on which a user is, by owner.
+/// The lists on which a user is, by owner, after this list of an owner.
 fn listing<R: Read>(
     from: &R,
     member: UserNo,
+    after: Option<(UserNo, CompactString)>,
 ) -> impl Iterator<Item = Result<((UserNo, UserNo, CompactString), ())>> + use<R> {
     let first = |member| (UserNo(member), UserNo(0), CompactString::default());
-    from.scan::<Listing>(first(member.0)..first(member.0.saturating_add(1)))
+    let begin = after.map_or(Included(first(member.0)), |(owner, list)| Excluded((member, owner, list)));
+    from.scan::<Listing>((begin, Excluded(first(member.0.saturating_add(1)))))
 }
