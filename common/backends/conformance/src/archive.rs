@@ -395,6 +395,7 @@ async fn own_posts(stores: &dyn Stores) {
 async fn rankings(stores: &dyn Stores) {
     let open = usual(stores);
     rankings::s11_a_ranking_is_replaced_and_the_reader_is_told_the_difference(open("ranked").await).await;
+    rankings::s11_an_item_stands_in_a_feed_as_long_as_it_is_ranked_or_addressed(open("ranked-letter").await).await;
     rankings::s11_a_ranking_changes_nothing_of_its_items(open("ranked-items").await).await;
     rankings::s11_a_ranking_opens_its_items_to_its_reader(open("ranked-open").await).await;
     rankings::s11_an_item_that_does_not_live_refuses_the_whole_ranking(open("ranked-dead").await).await;

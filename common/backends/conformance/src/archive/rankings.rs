@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Below, Event, Write, Written};
+use feedgate_common::archive::{Archive, Below, Event, Publish, Write, Written};
 use feedgate_common::around::{Terms, brought_to, seen_by, who_sees};
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ranking::{NoSuchItem, Ranked};
@@ -96,6 +96,34 @@ pub(super) async fn s11_a_ranking_is_replaced_and_the_reader_is_told_the_differe
     let due = archive.outstanding(None, NOW, 10).await.unwrap();
     let is_told = |event| matches!(event, Event::Direct { reader, .. } if reader == picks.reader);
     assert!(due.iter().any(|line| is_told(line.event)), "it is outstanding until it is brought: {due:?}");
+}
+
+/// The feed had kinds before, so an item that is addressed to the reader stands in it by itself.
+pub(super) async fn s11_an_item_stands_in_a_feed_as_long_as_it_is_ranked_or_addressed(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let [picks, _] = feeds(archive, "rea").await;
+    let letter = Publish { feed: picks.feed, rank: Some(5), ..to_users("ann", "x", &["rea"]) };
+    let (letter, _) = accept(archive, letter, NOW).await;
+    let shown = async || {
+        let below = archive.feed_below(picks, Below::newest(9), 10).await.unwrap();
+        let built = archive.build(picks, &[], 10, 9).await.unwrap();
+        let ranks: Vec<i64> = below.iter().map(|add| add.key.rank).collect();
+        assert_eq!(built.adds.iter().rev().map(|add| add.key.rank).collect::<Vec<_>>(), ranks);
+        ranks
+    };
+    let ranked = async || archive.ranking(picks).await.unwrap().iter().map(|key| key.rank).collect::<Vec<_>>();
+    assert_eq!(rank(archive, picks, &[(letter, 5)]).await.added, 1);
+    assert_eq!((shown().await, ranked().await), (vec![5], vec![5]));
+    assert_eq!(rank(archive, picks, &[]).await.removed, 1);
+    assert_eq!((shown().await, ranked().await), (vec![5], vec![]), "by itself");
+    rank(archive, picks, &[(letter, 5)]).await;
+    write(archive, move_to(letter, 9)).await.unwrap();
+    assert_eq!((shown().await, ranked().await), (vec![9, 5], vec![5]), "by the ranking, where it stood before");
+    rank(archive, picks, &[(letter, 9)]).await;
+    assert_eq!((shown().await, ranked().await), (vec![9], vec![9]));
+    write(archive, delete(letter)).await.unwrap();
+    renew(archive, 9).await;
+    assert_eq!((shown().await, ranked().await), (vec![], vec![]));
 }
 
 /// A ranking makes nobody a named reader of its items, and does not change their own ranks or their outbox.

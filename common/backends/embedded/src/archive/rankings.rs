@@ -2,6 +2,8 @@
 //!
 //! Invariants:
 //! - `RankedIn` has a row for each item in a ranking, and `DirectShown` and `Directs` have its place and its add.
+//! - A feed that had kinds before may show an item by itself at the place at which its ranking has the item. They share
+//!   a row of `DirectShown`, which stays as long as one of them stands.
 //! - An edit or a delete of an item in a ranking leaves a row in `RankingDue` until all rankings have heard of it.
 //! - Once nothing that is addressed to a reader is outstanding, all inboxes have it or are built later. So the next
 //!   ranking of a feed removes the records of earlier ones, except the adds that no delete has ended.
@@ -19,7 +21,7 @@ use super::EmbeddedArchive;
 use super::ledger::Ledger;
 use super::people;
 use super::tables::{
-    DirectRow, DirectShown, Directs, ItemRow, Items, Life, RankedIn, RankedOver, RankedRow, RankingDue,
+    DirectRow, DirectShown, Directs, ItemRow, Items, Life, RankedIn, RankedOver, RankedRow, RankingDue, Recipients,
 };
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -185,9 +187,22 @@ fn change(ledger: &mut Ledger<'_, '_>, key: InboxKey, op: Op, place: DisplayKey)
             ledger.tx.put::<RankedOver>(&(key, add.seq), &());
         }
         ledger.tx.remove::<RankedIn>(&ranked);
-        ledger.tx.remove::<DirectShown>(&(key, place));
+        if !is_addressed(&*ledger.tx, key, place, &item)? {
+            ledger.tx.remove::<DirectShown>(&(key, place));
+        }
     }
     Ok(())
+}
+
+/// Whether the item stands at this place of the reader's feed because it is addressed to the reader by itself.
+fn is_addressed(from: &impl Read, key: InboxKey, place: DisplayKey, item: &ItemRow) -> Result<bool> {
+    let is_here = item.feed == key.feed && matches!(item.life, Life::Living { rank, .. } if rank == place.rank);
+    Ok(is_here && from.has::<Recipients>(&(place.item, key.reader))?)
+}
+
+/// Whether the item stands at this place of a ranking.
+pub(super) fn is_ranked(from: &impl Read, key: InboxKey, place: DisplayKey) -> Result<bool> {
+    Ok(from.get::<RankedIn>(&(place.item, key))?.is_some_and(|ranked| ranked.rank == place.rank))
 }
 
 /// Brings the edit or the delete of one item to some rankings that hold it.

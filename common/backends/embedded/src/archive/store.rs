@@ -188,7 +188,7 @@ fn move_to(ledger: &mut Ledger<'_, '_>, id: ItemId, now: &ItemRow, by: Option<Ou
         match add {
             Some(add) => ledger.tx.remove::<Shown>(&(row.add().0, add.track, add.key)),
             None => {
-                hide(ledger, (id, row.feed), before);
+                hide(ledger, (id, row.feed), before)?;
                 show(ledger, (id, now));
                 send_again(ledger, (row.author, before), now.key(id))?;
             }
@@ -225,7 +225,7 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
             Some(add) => ledger.tx.remove::<Shown>(&(row.add().0, add.track, add.key)),
             None => {
                 let place = DisplayKey { rank, item: id };
-                hide(ledger, (id, row.feed), place);
+                hide(ledger, (id, row.feed), place)?;
                 ledger.tx.remove::<Sent>(&(row.author, place));
             }
         }
@@ -257,13 +257,18 @@ fn show(ledger: &mut Ledger<'_, '_>, (id, item): (ItemId, &ItemRow)) {
     }
 }
 
-/// Removes an item from the feeds of the readers to whom the item is addressed.
-fn hide(ledger: &mut Ledger<'_, '_>, (id, feed): (ItemId, FeedId), key: DisplayKey) {
+/// Removes an item from the feeds of the readers to whom the item is addressed, except where a ranking holds it at the
+/// same place.
+fn hide(ledger: &mut Ledger<'_, '_>, (id, feed): (ItemId, FeedId), key: DisplayKey) -> Result<()> {
     let Ledger { tx, rows, .. } = ledger;
     let item = rows.items.get(&id).and_then(Option::as_ref);
     for &reader in item.map_or(&[][..], |item| item.door.readers()) {
-        tx.remove::<DirectShown>(&(InboxKey { reader, feed }, key));
+        let to = InboxKey { reader, feed };
+        if !rankings::is_ranked(&**tx, to, key)? {
+            tx.remove::<DirectShown>(&(to, key));
+        }
     }
+    Ok(())
 }
 
 fn remember(ledger: &mut Ledger<'_, '_>, key: (UserNo, CompactString), retry: &RetryRow) -> Result<()> {

@@ -37,9 +37,10 @@ CROSS JOIN LATERAL (
     ORDER BY r.rank DESC, r.item DESC LIMIT $8
 ) next";
 
-/// The next rows of what is addressed to a reader, downwards between two keys that both belong to the range.
+/// The next rows of what is addressed to a reader, downwards between two keys that both belong to the range. In a feed
+/// that had kinds before, an item may have two rows with one key: one of a ranking, and one by itself.
 const NEXT_DIRECT: &str = "
-SELECT author, rank, item FROM direct
+SELECT DISTINCT ON (rank, item) author, rank, item FROM direct
 WHERE reader = $1 AND feed = $7 AND op = 1 AND NOT deleted AND (rank, item) <= ($2, $3) AND (rank, item) >= ($4, $5)
 ORDER BY rank DESC, item DESC LIMIT $6";
 

@@ -19,7 +19,8 @@ table! {
 }
 
 table! {
-    /// The living items of a reader's feed in display order, each with its author.
+    /// The living items of a reader's feed in display order, each with its author: those that are addressed to the
+    /// reader by themselves, and those of a ranking.
     DirectShown: b'l', Archive, (InboxKey, DisplayKey) => UserNo
 }
 
