@@ -386,7 +386,8 @@ fn shield(
         ledger.tx.remove::<ShieldList>(&(user, shield, number));
     }
     if let Some(since) = since {
-        let number = listed_at(since, ledger.new_generation());
+        let wanted = listed_at(since, ledger.new_generation());
+        let number = free_place(wanted, |place| ledger.tx.has::<ShieldList>(&(user, shield, place)))?;
         ledger.tx.put::<ShieldsUp>(&key, &number);
         ledger.tx.put::<ShieldList>(&(user, shield, number), &FollowLine { user: other, since });
     }

@@ -1,6 +1,7 @@
 //! Tests of the embedded Archive that need its tables or private fields.
 
-use feedgate_common::archive::{Audience, Below, Content, Names, Publish, Write, Writes, Written};
+use feedgate_common::archive::{Audience, Below, Content, Graph, Names, Publish, Write, Writes, Written};
+use feedgate_common::graph::Shield;
 use feedgate_common::import::Import;
 use feedgate_common::{Body, FeedId, InboxKey, ItemId, UserId, UserNo};
 
@@ -8,7 +9,7 @@ use super::EmbeddedArchive;
 use super::tables::{Counters, CountersRow, FORMAT, Layout, LayoutRow, NOBODY};
 use crate::database::Database;
 use crate::request::Durability;
-use crate::view::Tx;
+use crate::view::{Read, Tx};
 
 #[tokio::test]
 async fn a_store_keeps_the_layout_it_was_created_with() {
@@ -88,4 +89,26 @@ async fn an_imported_item_that_was_deleted_is_shown_in_no_feed() {
         let page = archive.feed_below(InboxKey { reader, feed }, Below::newest(10), 10).await.unwrap();
         assert_eq!(page.iter().map(|add| add.key.item).collect::<Vec<_>>(), [living], "{feed:?}");
     }
+}
+
+#[tokio::test]
+async fn shields_that_went_up_at_one_time_are_all_listed() {
+    let (_dir, archive) = with(CountersRow::default()).await;
+    let muted = async |other: &str| {
+        let (user, other) = ("ann".parse().unwrap(), other.parse().unwrap());
+        let line = Import::Shield { user, other, shield: Shield::Mute, since: 7 };
+        archive.write(vec![Write::Import(line)], 1).await.unwrap().remove(0).unwrap();
+    };
+    muted("bob").await;
+    // The place in the list has the last 22 bits of this counter.
+    let leap = |tx: &mut Tx<'_>| {
+        let counters = tx.get::<Counters>(&())?.unwrap_or_default();
+        tx.put::<Counters>(&(), &CountersRow { generation: counters.generation + (1 << 22) - 1, ..counters });
+        Ok(())
+    };
+    archive.db.write(Durability::Synced, leap).await.unwrap();
+    muted("cid").await;
+    let ann = archive.intern(&["ann".parse().unwrap()]).await.unwrap()[0];
+    let listed = archive.shielded(ann, Shield::Mute, None, 9).await.unwrap();
+    assert_eq!(listed.iter().map(|line| line.user.as_str()).collect::<Vec<_>>(), ["cid", "bob"]);
 }
