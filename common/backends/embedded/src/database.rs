@@ -126,6 +126,12 @@ impl Database {
         self.files.when_reopened(then);
     }
 
+    /// Runs what is to run when the store was opened again.
+    #[cfg(test)]
+    pub(crate) fn say_reopened(&self) {
+        self.files.tell_reopened();
+    }
+
     /// The store as the last finished group left it. A call takes one view and reads everything from that view, so that
     /// all rows are of one moment.
     ///

@@ -4,6 +4,7 @@
 //! old rows as it adds, plus [`TRIM`], so that no write waits long.
 
 use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -53,8 +54,8 @@ pub(super) struct Log {
     kept: Kept,
     /// A number below which there is no row, so that a trim meets no removed rows; and a time no later than the row
     /// with this number was made, so that a write looks for old rows only if there may be some. Only the writer thread
-    /// uses it.
-    oldest: Mutex<(u64, Millis)>,
+    /// uses it. If a transaction fails, the store is opened again, and then this is [reset](Self::reset).
+    oldest: Arc<Mutex<(u64, Millis)>>,
     /// The last number in a transaction that the writer has begun.
     stored: AtomicU64,
     /// The last number that every reader sees.
@@ -64,13 +65,19 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn open(view: &View, kept: Kept) -> Result<Self> {
         let last = view.get::<LastAnnounced>(&())?.unwrap_or(0);
-        Ok(Self { kept, oldest: Mutex::default(), stored: AtomicU64::new(last), seen: watch::Sender::new(last) })
+        Ok(Self { kept, oldest: Arc::default(), stored: AtomicU64::new(last), seen: watch::Sender::new(last) })
     }
 
-    /// Gives a log with other bounds for what is kept. To be called before anything is written.
+    /// To be called when the store was opened again: rows that a transaction has removed may be there.
+    pub(super) fn reset(&self) {
+        *self.oldest.lock() = Default::default();
+    }
+
+    /// Gives this log with other bounds for what is kept. To be called before anything is written.
     pub(super) fn keeping(&self, kept: Kept) -> Self {
         let last = *self.seen.borrow();
-        Self { kept, oldest: Mutex::default(), stored: AtomicU64::new(last), seen: watch::Sender::new(last) }
+        let oldest = self.oldest.clone();
+        Self { kept, oldest, stored: AtomicU64::new(last), seen: watch::Sender::new(last) }
     }
 
     /// Keeps the announcements of the writes of a transaction, and removes some announcements that are too old.
@@ -207,5 +214,25 @@ mod tests {
             let told = archive.announced(0, 100).await.unwrap();
             assert_eq!(told.iter().map(|(number, _)| *number).collect::<Vec<_>>(), left, "at {now}");
         }
+    }
+
+    #[tokio::test]
+    async fn i18_what_a_transaction_that_failed_has_removed_is_removed_by_a_later_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = Kept { age: Duration::from_secs(1), most: 9 };
+        let archive = fixture::open(dir.path()).await.with_kept(kept);
+        for now in [1000, 1001] {
+            fixture::published_at(&archive, now).await;
+        }
+        let (log, told) = (archive.log.clone(), archive.announced(0, 1).await.unwrap().remove(0).1);
+        let fails = move |tx: &mut Tx<'_>| {
+            log.keep(tx, vec![told], 5000)?;
+            Err::<(), _>(StoreError::unavailable("the disk is full"))
+        };
+        archive.db.write(Durability::Synced, fails).await.unwrap_err();
+        archive.db.say_reopened();
+        fixture::published_at(&archive, 5001).await;
+        let told = archive.announced(0, 100).await.unwrap();
+        assert_eq!(told.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3]);
     }
 }

@@ -160,14 +160,16 @@ impl EmbeddedArchive {
             }
         };
         let hot: Arc<HotItems> = Arc::default();
-        let due_from: Arc<DueFrom> = Arc::default();
-        let (cached, from) = (hot.clone(), due_from.clone());
+        let (due_from, sweep): (Arc<DueFrom>, Arc<Sweep>) = Default::default();
+        let log = Arc::new(Log::open(&*db.view()?, Kept::default())?);
+        let (cached, from, swept, cut) = (hot.clone(), due_from.clone(), sweep.clone(), log.clone());
         db.when_reopened(move || {
             cached.forget_all();
             from.reset();
+            swept.reset();
+            cut.reset();
         });
         let listeners = Arc::new(Listeners::load(&*db.view()?)?);
-        let log = Arc::new(Log::open(&*db.view()?, Kept::default())?);
         let any_people = Arc::new(Any::of::<tables::People>(&*db.view()?)?);
         let reactions = Arc::new(reactions::known(&*db.view()?)?);
         let comments = Arc::new(comments::known(&*db.view()?)?);
@@ -181,7 +183,7 @@ impl EmbeddedArchive {
             contents: Arc::default(),
             runs: Arc::default(),
             epochs: Arc::default(),
-            sweep: Arc::default(),
+            sweep,
             listeners,
             log,
             due_from,

@@ -16,7 +16,8 @@ const PAUSE_MS: i64 = 60_000;
 /// The most keys that one sweep removes. So few do not slow down the write that carries the sweep.
 const SWEEP_MAX: usize = 512;
 
-/// How far the sweep has come. Only the writer thread uses it; the fields are atomic so that it can be shared.
+/// How far the sweep has come. Only the writer thread uses it; the fields are atomic so that it can be shared. If a
+/// transaction fails, the store is opened again, and then the sweep begins [anew](Self::reset).
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     not_before: AtomicI64,
@@ -25,6 +26,12 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
+    /// To be called when the store was opened again: keys that a transaction has removed may be there.
+    pub(super) fn reset(&self) {
+        self.not_before.store(0, Ordering::Relaxed);
+        self.swept_to.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn run(&self, tx: &mut Tx<'_>, now: Millis) -> Result<()> {
         if now < self.not_before.load(Ordering::Relaxed) {
             return Ok(());

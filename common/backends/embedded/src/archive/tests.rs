@@ -3,10 +3,10 @@
 use feedgate_common::archive::{Audience, Below, Content, Graph, Names, Publish, Write, Writes, Written};
 use feedgate_common::graph::Shield;
 use feedgate_common::import::Import;
-use feedgate_common::{Body, FeedId, InboxKey, ItemId, UserId, UserNo};
+use feedgate_common::{Body, FeedId, InboxKey, ItemId, Millis, StoreError, UserId, UserNo};
 
 use super::EmbeddedArchive;
-use super::tables::{Counters, CountersRow, FORMAT, Layout, LayoutRow, NOBODY};
+use super::tables::{Counters, CountersRow, Expiries, FORMAT, Layout, LayoutRow, NOBODY, Retries};
 use crate::database::Database;
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -111,4 +111,26 @@ async fn shields_that_went_up_at_one_time_are_all_listed() {
     let ann = archive.intern(&["ann".parse().unwrap()]).await.unwrap()[0];
     let listed = archive.shielded(ann, Shield::Mute, None, 9).await.unwrap();
     assert_eq!(listed.iter().map(|line| line.user.as_str()).collect::<Vec<_>>(), ["cid", "bob"]);
+}
+
+#[tokio::test]
+async fn keys_that_a_transaction_that_failed_has_removed_are_removed_by_a_later_one() {
+    const LATER: Millis = 1_000_000_000;
+    let (_dir, archive) = with(CountersRow::default()).await;
+    for now in [1, 2] {
+        let publish = Publish::new("ann".parse().unwrap(), Body::parse("1".to_owned()).unwrap());
+        let publish = Publish { idempotency_key: Some(compact_str::format_compact!("key-{now}")), ..publish };
+        archive.write(vec![Write::Publish(publish)], now).await.unwrap().remove(0).unwrap();
+    }
+    let sweep = archive.sweep.clone();
+    let fails = move |tx: &mut Tx<'_>| {
+        sweep.run(tx, LATER)?;
+        Err::<(), _>(StoreError::unavailable("the disk is full"))
+    };
+    archive.db.write(Durability::Synced, fails).await.unwrap_err();
+    archive.db.say_reopened();
+    let follow = Write::Follow { reader: "bob".parse().unwrap(), author: "ann".parse().unwrap() };
+    archive.write(vec![follow], LATER).await.unwrap().remove(0).unwrap();
+    let view = archive.db.view().unwrap();
+    assert_eq!((view.scan::<Retries>(..).count(), view.scan::<Expiries>(..).count()), (0, 0));
 }
