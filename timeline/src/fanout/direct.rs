@@ -8,7 +8,7 @@
 //!
 //! A take also brings items that the reader pulls: one step moves both watermarks.
 
-use feedgate_common::archive::Event;
+use feedgate_common::archive::{Event, Note};
 use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{TRIES, contended};
@@ -17,7 +17,7 @@ use feedgate_common::{DirectSeq, FeedId, InboxKey, PullSeq, UserNo, Watermarks, 
 use futures_util::future::{try_join, try_join_all};
 
 use super::FanOut;
-use crate::push::Noter;
+use crate::push::{Noter, added, note_of};
 
 /// Watermarks that are beyond all news. A read beyond them gives no items, and says how far the news go.
 pub(crate) const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
@@ -89,16 +89,28 @@ impl FanOut {
         if noted >= upto {
             return Ok(());
         }
-        let after = Watermarks { pull: PullSeq::MAX, direct: noted };
         let told = if quiet { &[] } else { feeds };
         // A ranking is made by a recommender: nobody waits for it, so nobody is told of it.
         let named = self.feeds.named();
         let told = told.iter().filter(|feed| !named.is_ranked(**feed));
-        let news = told.map(|&feed| async move {
-            let news = self.archive().news(InboxKey { reader, feed }, after, self.take_max).await?;
-            Ok::<_, feedgate_common::StoreError>((feed, news.entries))
-        });
-        noter.note_direct(reader, upto, &try_join_all(news).await?).await
+        let notes = told.map(|&feed| self.addressed(InboxKey { reader, feed }, noted, upto));
+        noter.note_direct(reader, upto, try_join_all(notes).await?.into_iter().flatten().collect()).await
+    }
+
+    /// The new items that others have addressed to the reader in one feed, from the number `after` to `upto`, as a
+    /// note. Reads all of them, some at a time, because the newest is the last one.
+    async fn addressed(&self, key: InboxKey, mut after: DirectSeq, upto: DirectSeq) -> Result<Option<Note>> {
+        let (mut note, mut last) = (None, None);
+        loop {
+            let from = Watermarks { pull: PullSeq::MAX, direct: after };
+            let news = self.archive().news(key, from, self.take_max).await?;
+            note = added(note, note_of(key, last.as_ref(), &news.entries));
+            let next = news.upto.direct;
+            if news.entries.len() < self.take_max || next >= upto || next <= after {
+                return Ok(note);
+            }
+            (after, last) = (next, news.entries.into_iter().next_back());
+        }
     }
 
     /// Brings items that are addressed to the reader to one inbox. `stand` is the state in which the inbox was read;

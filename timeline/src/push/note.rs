@@ -9,7 +9,7 @@ use std::time::Duration;
 use feedgate_common::archive::{Note, PushNotices};
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::Advance;
-use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, ItemId, Op, OutboxSeq, Sessions, UserNo, failpoint};
+use feedgate_common::{DirectSeq, Entry, InboxKey, ItemId, Op, OutboxSeq, Sessions, UserNo, failpoint};
 
 use crate::clock;
 
@@ -32,15 +32,9 @@ impl Noter {
         if notes.is_empty() { Ok(()) } else { self.note(notes, None).await }
     }
 
-    /// Notes what was addressed to the reader up to `upto`, by feed.
-    pub(crate) async fn note_direct(
-        &self,
-        reader: UserNo,
-        upto: DirectSeq,
-        entries: &[(FeedId, Vec<Entry>)],
-    ) -> Result<()> {
-        let notes = entries.iter().filter_map(|(feed, entries)| note_of(InboxKey { reader, feed: *feed }, entries));
-        self.note(notes.collect(), Some((reader, upto))).await
+    /// Notes what was addressed to the reader up to `upto`: a note for each feed with something new.
+    pub(crate) async fn note_direct(&self, reader: UserNo, upto: DirectSeq, notes: Vec<Note>) -> Result<()> {
+        self.note(notes, Some((reader, upto))).await
     }
 
     async fn note(&self, mut notes: Vec<Note>, noted: Option<(UserNo, DirectSeq)>) -> Result<()> {
@@ -60,7 +54,7 @@ impl Noter {
 
 /// The notes for the recipients of a push step who listen. Records beyond `live` were imported, and are not noted.
 fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
-    let adds = new(&step.records, |record| (record.op, record.key.item)).filter(move |record| record.seq <= live);
+    let adds = new(None, &step.records, |record| (record.op, record.key.item)).filter(move |record| record.seq <= live);
     // Authors are not told of their own posts.
     let listening = step.recipients.iter().filter(|to| to.listens && to.reader != step.author);
     listening.filter_map(move |recipient| {
@@ -71,19 +65,34 @@ fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
     })
 }
 
-/// The items that others have addressed to a reader in one feed, as a note; `None` if there is no such item.
-fn note_of(key: InboxKey, entries: &[Entry]) -> Option<Note> {
-    let mut adds = new(entries, |entry| (entry.op, entry.key.item)).filter(|entry| entry.author != key.reader);
+/// The items that others have addressed to a reader in one feed, as a note; `None` if there is no such item. The entry
+/// `before` stands right before these.
+pub(crate) fn note_of(key: InboxKey, before: Option<&Entry>, entries: &[Entry]) -> Option<Note> {
+    let adds = new(before, entries, |entry| (entry.op, entry.key.item));
+    let mut adds = adds.filter(|entry| entry.author != key.reader);
     let (count, newest) = (adds.clone().count(), adds.next_back()?);
     Some(Note { key, item: newest.key.item, count: u32::try_from(count).unwrap_or(u32::MAX) })
 }
 
+/// Both notes of one feed as one; those of `later` are newer.
+pub(crate) fn added(note: Option<Note>, later: Option<Note>) -> Option<Note> {
+    match (note, later) {
+        (Some(note), Some(later)) => Some(Note { count: note.count.saturating_add(later.count), ..later }),
+        (note, later) => later.or(note),
+    }
+}
+
 /// The adds among `all` that bring a new item. An item that moves to another rank is not new: its add stands right
-/// behind its delete.
-fn new<T>(all: &[T], of: impl Fn(&T) -> (Op, ItemId) + Copy) -> impl DoubleEndedIterator<Item = &T> + Clone {
+/// behind its delete. `before` stands right before all.
+fn new<'a, T>(
+    before: Option<&'a T>,
+    all: &'a [T],
+    of: impl Fn(&T) -> (Op, ItemId) + Copy + 'a,
+) -> impl DoubleEndedIterator<Item = &'a T> + Clone {
     let is_new = move |at: usize| {
         let (op, item) = of(&all[at]);
-        op == Op::Add && (at == 0 || of(&all[at - 1]) != (Op::Delete, item))
+        let before = at.checked_sub(1).map_or(before, |at| all.get(at));
+        op == Op::Add && before.map(of) != Some((Op::Delete, item))
     };
     (0..all.len()).filter(move |at| is_new(*at)).map(|at| &all[at])
 }
@@ -92,7 +101,7 @@ fn new<T>(all: &[T], of: impl Fn(&T) -> (Op, ItemId) + Copy) -> impl DoubleEnded
 mod tests {
     use feedgate_common::archive::Recipient;
     use feedgate_common::change::Route;
-    use feedgate_common::{Bucket, DisplayKey, Progress, Record};
+    use feedgate_common::{Bucket, DisplayKey, FeedId, Progress, Record};
 
     use super::*;
 
@@ -134,7 +143,18 @@ mod tests {
         let told: Vec<_> = notes_of(&step, 9).map(|note| (note.item, note.count)).collect();
         assert_eq!(told, [(ItemId(6), 1); 2]);
         let entries: Vec<Entry> = step.records[..2].iter().map(|of| Entry::of(of, UserNo(9), 0)).collect();
-        assert_eq!(note_of(InboxKey::main(UserNo(1)), &entries), None);
+        let key = InboxKey::main(UserNo(1));
+        assert_eq!(note_of(key, None, &entries), None);
+        assert_eq!(note_of(key, Some(&entries[0]), &entries[1..]), None, "read apart");
+    }
+
+    #[test]
+    fn what_is_read_in_parts_is_one_note_with_the_newest() {
+        let key = InboxKey::main(UserNo(1));
+        let note = |item, count| Some(Note { key, item: ItemId(item), count });
+        assert_eq!(added(note(2, 2), note(5, 3)), note(5, 5));
+        assert_eq!((added(note(2, 2), None), added(None, note(5, 3))), (note(2, 2), note(5, 3)));
+        assert_eq!(added(note(2, u32::MAX), note(5, 3)), note(5, u32::MAX));
     }
 
     #[test]
@@ -144,8 +164,8 @@ mod tests {
         assert_eq!(told(&step(&own.records)), [1, 3]);
         assert_eq!(told(&own), [1]);
         let entry = |author| Entry::of(&own.records[0], UserNo(author), 0);
-        assert!(note_of(InboxKey::main(UserNo(1)), &[entry(2)]).is_some());
-        assert_eq!(note_of(InboxKey::main(UserNo(1)), &[entry(1)]), None, "a letter to oneself");
+        assert!(note_of(InboxKey::main(UserNo(1)), None, &[entry(2)]).is_some());
+        assert_eq!(note_of(InboxKey::main(UserNo(1)), None, &[entry(1)]), None, "a letter to oneself");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::town::{NOW, Town, eventually, settings};
+use crate::town::{NOW, STEP_MAX, Town, eventually, settings};
 
 const NODE: &str = "n1";
 
@@ -281,6 +281,18 @@ async fn a_reader_without_an_inbox_is_told_of_what_was_noted() {
     }
     away.deliver().await;
     assert_eq!(away.told().await, [vec![one(1, 3, 3)]]);
+}
+
+#[tokio::test]
+async fn of_all_that_was_addressed_to_a_reader_the_newest_is_told() {
+    let away = Away::open(2, at_once()).await;
+    away.register(1, "phone").await;
+    let many = 2 * STEP_MAX as u64 + 1;
+    for id in 1..=many {
+        away.town.publish_to(0, id, &[1]).await;
+    }
+    away.deliver().await;
+    assert_eq!(away.told().await, [vec![one(1, many, many)]]);
 }
 
 #[tokio::test]
