@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Invariants: a stored announcement never changes, and neither does a name, so an event is the same however often it
-//! is told. Events of one user keep their order.
+//! is told. Their order is the one that [`announced`](crate::archive::Announcements::announced) promises.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -12,9 +12,11 @@ use crate::error::Result;
 /// missing, and nothing that was refused is there. Imported history is not announced.
 #[async_trait]
 pub trait Announcements: Send + Sync + 'static {
-    /// The announcements with greater numbers than `after`, by number, at most `limit`. Those of one user are in the
-    /// order of their writes, and none of that user appears later below one that was read. Where
-    /// [`growth`](Self::growth) answers, this holds over all users, and the numbers are dense.
+    /// The announcements with greater numbers than `after`, by number, at most `limit`. Some that belong together are in
+    /// the order of their writes, and none of them appears later below one that was read: those of one item; those of
+    /// one author's class and of all its items but notifications; the follows of one reader; the shields between two
+    /// users. Where [`growth`](Self::growth) answers, this holds for all announcements together, and the numbers are
+    /// dense.
     async fn announced(&self, after: u64, limit: usize) -> Result<Vec<Numbered>>;
 
     /// Forgets these announcements, durably when the call answers. Repeating the call changes nothing.

@@ -30,7 +30,8 @@ const LEASE: &str = "
 UPDATE announcement_relay SET relay = $1, until = clock_timestamp() + $2 * interval '1 millisecond'
 WHERE relay = $1 OR until < clock_timestamp()";
 
-/// Stores the announcements of the operations of a call. The caller must hold the locks of the users who act.
+/// Stores the announcements of the operations of a call. The caller must hold the locks of what the operations change:
+/// they give the announcements their order.
 pub(crate) async fn keep(connection: &mut PgConnection, told: &[Announcement]) -> sqlx::Result<()> {
     sqlx::query(KEEP)
         .bind(column(told, |told| told.at))
