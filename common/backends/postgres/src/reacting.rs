@@ -130,7 +130,8 @@ async fn attempt(
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     // Each run has a statement, and each statement locks the counters that it changes.
     if asked.windows(2).any(|pair| pair[0].on != pair[1].on) {
-        let all: Vec<&Reaction> = asked.iter().flat_map(|call| &call.reactions).collect();
+        let calls = asked.iter().map(|call| call.reactions.iter().map(|reaction| (reaction, call.on)));
+        let all: Vec<(&Reaction, bool)> = calls.flatten().collect();
         reactions::lock_counters(connection, &all).await?;
     }
     // For each call its outcomes, and the writes that tell users of them.
