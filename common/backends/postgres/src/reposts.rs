@@ -1,8 +1,9 @@
 //! Reposts: how many living reposts an item has, and which.
 //!
 //! ```text
-//!   a write ──▶ makes or deletes reposts ──▶ counter of (original, shard of the repost), by one statement behind all
-//!                                            others of the call but that which numbers what is pulled
+//!   a write ──▶ makes or deletes reposts ──▶ counter of (original, shard of the repost), by statements behind all
+//!                                            others of the call but that which numbers what is pulled;
+//!                                            a counter that comes to 0 is removed
 //! ```
 //!
 //! No row of the original is locked. Counters are locked in the order of their keys, and for no longer than the call
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use feedgate_common::ItemId;
 use sqlx::PgConnection;
 
-use crate::rows;
+use crate::rows::{self, column};
 
 /// Into how many rows the counter of one item is divided. The migration that counted earlier reposts divides by the
 /// same number.
@@ -27,6 +28,11 @@ INSERT INTO repost_counts AS known (item, shard, count)
 SELECT item, shard, more FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS n(item, shard, more)
 ORDER BY item, shard
 ON CONFLICT (item, shard) DO UPDATE SET count = known.count + excluded.count";
+
+/// Removes the counters among these that have come to 0. The statement before has locked them.
+const FORGET: &str = "
+DELETE FROM repost_counts c USING unnest($1::bigint[], $2::smallint[]) AS n(item, shard)
+WHERE c.item = n.item AND c.shard = n.shard AND c.count = 0";
 
 const LISTED: &str = "
 SELECT id FROM items WHERE repost_of = $1 AND id <= $2 AND body IS NOT NULL ORDER BY id DESC LIMIT $3";
@@ -44,11 +50,19 @@ pub(crate) async fn count(connection: &mut PgConnection, recounted: &Recounted) 
         return Ok(());
     }
     sqlx::query(COUNT)
-        .bind(changed.iter().map(|((item, _), _)| rows::item(*item)).collect::<Vec<_>>())
-        .bind(changed.iter().map(|((_, shard), _)| *shard).collect::<Vec<_>>())
-        .bind(changed.iter().map(|(_, more)| **more).collect::<Vec<_>>())
-        .execute(connection)
+        .bind(column(&changed, |((item, _), _)| rows::item(*item)))
+        .bind(column(&changed, |((_, shard), _)| *shard))
+        .bind(column(&changed, |(_, more)| **more))
+        .execute(&mut *connection)
         .await?;
+    let less: Vec<_> = changed.into_iter().filter(|(_, more)| **more < 0).collect();
+    if !less.is_empty() {
+        sqlx::query(FORGET)
+            .bind(column(&less, |((item, _), _)| rows::item(*item)))
+            .bind(column(&less, |((_, shard), _)| *shard))
+            .execute(connection)
+            .await?;
+    }
     Ok(())
 }
 

@@ -1,13 +1,13 @@
-//! Rows that later writes remove, because nobody can see them any more.
+//! Rows that are removed because nobody can see them any more, most of them by later writes.
 
 #![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
 
 mod server;
 
-use feedgate_common::archive::{Comments, Names, Notifications, Reactions, Write, Writes, Written};
+use feedgate_common::archive::{Comments, Names, Notifications, Publish, Reactions, Write, Writes, Written};
 use feedgate_common::around::{CommentWrite, NewComment, Reaction};
 use feedgate_common::notify::{Rules, Way};
-use feedgate_common::{Body, FeedId, Millis};
+use feedgate_common::{Body, FeedId, ItemId, Millis};
 use feedgate_postgres::PostgresArchive;
 use server::{execute, follow, open, post, server, user};
 
@@ -100,4 +100,27 @@ async fn s6_a_line_whose_item_was_deleted_is_removed_behind_later_writes_and_no_
     archive.write(vec![Write::Delete { item: told, if_version: None }], NOW).await.unwrap();
     assert_eq!(left(&url, TABLES).await, [2, 4, 2], "the item, and the line by its first one");
     swept(&archive, &url, TABLES, [1, 2, 0]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s1_reposts_that_were_deleted_leave_no_counters() {
+    const TABLES: [&str; 1] = ["repost_counts"];
+    let url = server().database("counters");
+    let archive = open(&url).await;
+    let published = async |id: u64, repost_of| {
+        let publish = Publish { id: Some(ItemId(id)), repost_of, ..post("ann", "x") };
+        archive.write(vec![Write::Publish(publish)], NOW).await.unwrap().remove(0).unwrap();
+        ItemId(id)
+    };
+    let original = published(1, None).await;
+    let mut reposts = vec![];
+    // The last one is counted in the row of the first one.
+    for id in [32, 33, 64] {
+        reposts.push(published(id, Some(original)).await);
+    }
+    for counters in [2, 2, 1, 0] {
+        assert_eq!(left(&url, TABLES).await, [counters]);
+        let Some(item) = reposts.pop() else { break };
+        archive.write(vec![Write::Delete { item, if_version: None }], NOW).await.unwrap();
+    }
 }
