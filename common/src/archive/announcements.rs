@@ -12,8 +12,8 @@ use crate::error::Result;
 /// missing, and nothing that was refused is there. Imported history is not announced.
 #[async_trait]
 pub trait Announcements: Send + Sync + 'static {
-    /// The announcements with greater numbers than `after`, by number, at most `limit`. Some that belong together are in
-    /// the order of their writes, and none of them appears later below one that was read: those of one item; those of
+    /// The announcements with greater numbers than `after`, by number, at most `limit`. Those that belong together are
+    /// in the order of their writes, and none of them appears later below one that was read: all of one item; all of
     /// one author's class and of all its items but notifications; the follows of one reader; the shields between two
     /// users. Where [`growth`](Self::growth) answers, this holds for all announcements together, and the numbers are
     /// dense.
