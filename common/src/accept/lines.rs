@@ -26,7 +26,7 @@ use crate::notify::Notification;
 use crate::notify::lines::{ACTORS, Forming, Line, LineWrite, Member, Stands, Then};
 use crate::{InboxKey, ItemId, UserNo};
 
-/// What comes of writes that notify or take back.
+/// What [`gather`] gives: the lines that change, and the writes that it leaves to others.
 #[derive(Debug, Default)]
 pub struct Gathered {
     /// One change for each line that changes.
@@ -37,6 +37,14 @@ pub struct Gathered {
     pub told: Vec<(usize, UserNo)>,
 }
 
+/// What a write has to do with lines.
+enum Deed {
+    /// Its deed is in no line.
+    Alone,
+    /// Its deed is in a line, or was. If the write changes what the reader sees of the line, this is the reader.
+    OfLine(Option<UserNo>),
+}
+
 /// Gathers deeds that join or leave lines in one transaction, so that each line changes once. `asked` are writes of the
 /// sorts [`Write::Notify`] and [`Write::Withdraw`].
 pub fn gather(rows: &Rows, asked: &[Write]) -> Result<Gathered, Stop> {
@@ -45,21 +53,15 @@ pub fn gather(rows: &Rows, asked: &[Write]) -> Result<Gathered, Stop> {
     needed(rows, asked)?;
     let mut gathered = Gathered::default();
     for (nth, write) in asked.iter().enumerate() {
-        let told = match write {
-            Write::Notify(told) if told.group.is_some() => lines.join(told)?,
-            Write::Withdraw { key, even_seen } => match lines.leave(key, *even_seen)? {
-                Some(told) => told,
-                None => {
-                    gathered.others.push(nth);
-                    continue;
-                }
-            },
-            _ => {
-                gathered.others.push(nth);
-                continue;
-            }
+        let deed = match write {
+            Write::Notify(told) if told.group.is_some() => Deed::OfLine(lines.join(told)?),
+            Write::Withdraw { key, even_seen } => lines.leave(key, *even_seen)?,
+            _ => Deed::Alone,
         };
-        gathered.told.extend(told.map(|reader| (nth, reader)));
+        match deed {
+            Deed::Alone => gathered.others.push(nth),
+            Deed::OfLine(told) => gathered.told.extend(told.map(|reader| (nth, reader))),
+        }
     }
     for line in lines.forming {
         gathered.lines.extend(line.settle().map_err(Stop::Failed)?);
@@ -131,23 +133,22 @@ impl<'r> Lines<'r> {
         Ok(Some(*reader))
     }
 
-    /// Lets a deed leave its line. Answers `None` if the deed is in no line; else `Some`, with the reader if the reader
-    /// sees the line change.
-    fn leave(&mut self, key: &CompactString, even_seen: bool) -> Decision<Option<Option<UserNo>>> {
+    /// Lets a deed leave its line, if it is in one. What the reader has seen stays, unless `even_seen`.
+    fn leave(&mut self, key: &CompactString, even_seen: bool) -> Decision<Deed> {
         let at = match self.moved.get(key) {
             Some(Some(at)) => *at,
-            Some(None) => return Ok(Some(None)),
+            Some(None) => return Ok(Deed::OfLine(None)),
             None => {
-                let Some(id) = self.rows.member(key)? else { return Ok(None) };
+                let Some(id) = self.rows.member(key)? else { return Ok(Deed::Alone) };
                 if !even_seen && self.item(id)?.map_or(Ok(false), |(line, item)| self.is_seen(line, item))? {
-                    return Ok(Some(None));
+                    return Ok(Deed::OfLine(None));
                 }
                 self.stored(id)?
             }
         };
         self.forming[at].leave(key);
         self.moved.insert(key.clone(), None);
-        Ok(Some(self.forming[at].seen_by()))
+        Ok(Deed::OfLine(self.forming[at].seen_by()))
     }
 
     /// Whether there is a living item that tells of the deed.

@@ -203,10 +203,10 @@ fn subjects(word: &str) -> String {
 }
 
 fn tokens(verb: &Verb, has: usize) -> String {
-    let word = verb.word;
+    let (word, tokens) = (verb.word, if has == 1 { "token" } else { "tokens" });
     let right: String = verb.tokens().iter().map(|name| format!(".<{name}>")).collect();
     format!(
-        "the subject must end in {word}{right}, this one has {has} tokens after {word:?}; a dot within a name is %2E"
+        "the subject must end in {word}{right}, this one has {has} {tokens} after {word:?}; a dot within a name is %2E"
     )
 }
 
@@ -295,7 +295,7 @@ mod tests {
                 "post",
                 "one of publish, batch, edit, delete, follow, unfollow, follows, accept, refuse, classify, person",
             ),
-            ("publish.ann", "must end in publish, this one has 1 tokens"),
+            ("publish.ann", "must end in publish, this one has 1 token after"),
             ("edit", "must end in edit.<item>"),
             ("follow.bob.ann.smith", "follow.<user>.<author>, this one has 3 tokens"),
         ] {

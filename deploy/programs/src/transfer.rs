@@ -102,7 +102,8 @@ pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyho
     let Totals { new, unchanged, refused } = totals;
     crate::stdout::print(&format!("{new} new, {unchanged} were there already, {refused} refused"))?;
     if refused > 0 {
-        bail!("{refused} of the lines were refused: each is named above, and everything else is in");
+        let lines = if refused == 1 { "line was refused: it" } else { "lines were refused: each" };
+        bail!("{refused} {lines} is named above, and everything else is in");
     }
     Ok(())
 }
