@@ -84,8 +84,9 @@ impl RedisInboxes {
     pub(super) async fn present_of(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
         let ask = |bucket, keys: Vec<InboxKey>| async move {
             let mut found = self.run(&self.scripts.present, bucket, &redis_keys(bucket, &keys), vec![]).await?;
+            // The script looks at the keys in their order.
             let found = found.all_numbers()?;
-            Ok((0..keys.len() as u64).map(|at| found.contains(&at)).collect())
+            Ok((0..keys.len() as u64).map(|at| found.binary_search(&at).is_ok()).collect())
         };
         let present = self.of_each(keys, |key| self.bucket_of(*key), ask).await?;
         Ok(keys.iter().zip(present).filter_map(|(key, present)| present.then_some(*key)).collect())
