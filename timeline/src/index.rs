@@ -54,7 +54,7 @@ mod tests {
                 let shutdown = CancellationToken::new();
                 let look = async {
                     while found(of, phrase).await != wants {
-                        tokio::time::sleep(Duration::from_millis(1)).await;
+                        tokio::task::yield_now().await;
                     }
                     shutdown.cancel();
                 };

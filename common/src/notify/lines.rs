@@ -62,6 +62,16 @@ pub struct LineRow {
     pub newest: Vec<Member>,
 }
 
+impl LineRow {
+    /// To be called by a store that has read the newest members, `asked` at most. If there are fewer, these are all: a
+    /// line whose item was deleted may count members that are removed by now.
+    pub fn correct_count(&mut self, asked: usize) {
+        if self.newest.len() < asked {
+            self.line.count = self.newest.len() as u64;
+        }
+    }
+}
+
 /// What becomes of the item of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Then {

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_takes_the_wrong_scheme_is_told_the_other_one() {
+    async fn a_client_with_the_wrong_scheme_is_told_the_other_one() {
         // An alert of TLS, and an answer of HTTP.
         let by_http = error_at("http", &[21, 3, 3, 0, 2, 2, 10]).await;
         assert!(by_http.ends_with("if the server has TLS there, its URL begins with https://"), "{by_http}");

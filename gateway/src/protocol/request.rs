@@ -157,7 +157,7 @@ impl Request {
             (_, None, _, true) => Ok(Message::Send),
             (0, None, _, false) if self.is_empty => Ok(Message::Pong),
             (0, _, _, _) | (_, _, Some(_), _) => Err(Malformed),
-            (id, None, _, false) => Ok(command(id, Err(ErrorCode::MethodNotFound.because(NO_COMMAND.to_owned())))),
+            (id, None, _, false) => Ok(command(id, Err(ErrorCode::MethodNotFound.because(NO_COMMAND)))),
             (id, Some(verb), None, _) => Ok(command(id, verb)),
         }
     }

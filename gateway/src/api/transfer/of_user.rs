@@ -49,8 +49,8 @@ enum Next {
     Part(Cursor),
     /// Traces of this stage behind this place.
     Traces(Stage, Option<Mark>),
-    /// The user's lists behind this one, or the members of this one behind this place.
-    Lists(Option<(ListName, Option<ListCursor>)>),
+    /// The user's lists that are left, the next one last, and behind which of its members; `None` before they are read.
+    Lists(Option<(Vec<ListName>, Option<ListCursor>)>),
     /// The lists of others on which the user is, behind this one.
     Listing(Option<(UserNo, ListName)>),
     /// What else is stored for the user: person, rankings, pins, devices, sessions, what was seen, and a revocation.
@@ -222,23 +222,21 @@ impl Reader {
     }
 
     /// Writes a line for each of the next members of one list of the user.
-    async fn lists(&self, after: Option<(ListName, Option<ListCursor>)>, lines: &mut Lines) -> Result<Next> {
-        let (list, cursor) = match after {
-            Some((list, Some(cursor))) => (list, Some(cursor)),
-            done => {
-                let last = done.map(|(list, _)| list);
-                let mut lists = self.archive.lists(self.user).await?.into_iter().map(|(list, _)| list);
-                match lists.find(|list| last.as_ref().is_none_or(|last| last < list)) {
-                    Some(list) => (list, None),
-                    None => return Ok(Next::Listing(None)),
-                }
-            }
+    async fn lists(&self, left: Option<(Vec<ListName>, Option<ListCursor>)>, lines: &mut Lines) -> Result<Next> {
+        let (mut left, after) = match left {
+            Some(left) => left,
+            None => (self.archive.lists(self.user).await?.into_iter().rev().map(|(list, _)| list).collect(), None),
         };
-        let members = self.archive.members(self.user, &list, cursor, PIECE).await?;
+        let Some(list) = left.last() else { return Ok(Next::Listing(None)) };
+        let members = self.archive.members(self.user, list, after, PIECE).await?;
         for member in &members {
-            lines.put(&Out::Listed { user: &self.name, list: &list, member: &member.user, since: member.since });
+            lines.put(&Out::Listed { user: &self.name, list, member: &member.user, since: member.since });
         }
-        Ok(Next::Lists(Some((list, members.get(PIECE - 1).map(|last| last.cursor)))))
+        let after = members.get(PIECE - 1).map(|last| last.cursor);
+        if after.is_none() {
+            left.pop();
+        }
+        Ok(Next::Lists(Some((left, after))))
     }
 
     /// Writes a line for each of the next lists of others on which the user is.

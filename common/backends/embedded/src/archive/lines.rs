@@ -28,13 +28,10 @@ pub(super) fn of_group(from: &impl Read, group: &(UserNo, CompactString)) -> Res
 pub(super) fn line(from: &impl Read, id: ItemId, newest: usize) -> Result<Option<LineRow>> {
     let Some(row) = from.get::<Lines>(&id)? else { return Ok(None) };
     let rows = from.scan::<Members>((id, 0)..=(id, u64::MAX)).rev().take(newest);
-    let members: Vec<_> = rows.map(|row| row.and_then(member)).collect::<Result<_>>()?;
-    let mut line = self::row(row);
-    if members.len() < newest {
-        // These are all. A line whose item was deleted may count members that are gone.
-        line.count = members.len() as u64;
-    }
-    Ok(Some(LineRow { line, newest: members }))
+    let members = rows.map(|row| row.and_then(member)).collect::<Result<_>>()?;
+    let mut line = LineRow { line: self::row(row), newest: members };
+    line.correct_count(newest);
+    Ok(Some(line))
 }
 
 fn row(row: tables::LineRow) -> Line {
@@ -165,9 +162,7 @@ mod tests {
     use super::*;
     use crate::archive::EmbeddedArchive;
     use crate::archive::fixture::open;
-
-    /// How many members a write removes.
-    const SOME: usize = 512;
+    use crate::archive::reactions::SWEEP_MAX as SOME;
 
     fn key(nth: usize) -> CompactString {
         compact_str::format_compact!("{KEY_PREFIX}{nth}")

@@ -23,7 +23,7 @@ use crate::view::{Read, Tx, View};
 
 /// The most reactions of deleted items, and members of lines that are over, that one write removes. So few do not slow
 /// it down.
-const SWEEP_MAX: usize = 512;
+pub(super) const SWEEP_MAX: usize = 512;
 
 /// What is known of all reactions without a look into the store.
 pub(super) fn known(from: &impl Read) -> Result<AroundItems> {

@@ -133,17 +133,14 @@ pub(super) async fn load(
         return Ok(());
     }
     let lines: Vec<i64> = lines.into_iter().collect();
-    let newest = rows::limit(ACTORS + keys.len());
-    let read: Vec<Row> = sqlx::query_as(LINES).bind(lines).bind(newest).fetch_all(connection).await?;
+    let newest = ACTORS + keys.len();
+    let read: Vec<Row> = sqlx::query_as(LINES).bind(lines).bind(rows::limit(newest)).fetch_all(connection).await?;
     for row in read {
         let (id, line) = line_of(&row)?;
         let stored = loaded.lines.entry(id).or_default().get_or_insert_with(|| LineRow { line, newest: vec![] });
         stored.newest.extend(member_of(row)?);
     }
-    for row in loaded.lines.values_mut().flatten().filter(|row| row.newest.len() < ACTORS + keys.len()) {
-        // These are all. A line whose item was deleted may count members that are gone.
-        row.line.count = row.newest.len() as u64;
-    }
+    loaded.lines.values_mut().flatten().for_each(|row| row.correct_count(newest));
     Ok(())
 }
 
