@@ -192,6 +192,8 @@ test("moments: of two users who are chosen one after another the phone is the se
   const phone = page.getByRole("region", { name: "second phone" });
   const choice = page.getByLabel("User of the second phone");
   await post(phone, "有人看见小明了吗").waitFor();
+  // The first phone has its connection by now, so that a later connection belongs to the second phone.
+  await post(page.getByRole("region", { name: "first phone" }), "风景真好").waitFor();
   const { connections, release } = await slow(page, "ming");
   await choice.selectOption("ming");
   await choice.selectOption("shop");
