@@ -59,6 +59,7 @@ mod sessions;
 pub(crate) mod settings;
 mod shields;
 mod stats;
+mod time;
 mod token;
 mod traced;
 mod transfer;

@@ -25,6 +25,7 @@ use super::inside::BatchKey;
 use super::payload::{ONE, Payload};
 use super::problem::Problem;
 use super::query::NoQuery;
+use super::time;
 use super::writer::Writer;
 use crate::clock;
 
@@ -191,6 +192,7 @@ pub(super) fn published_at(field: &Field<'_>, now: Millis) -> Result<Millis, Pro
     if at < 0 {
         return Err(field.refuse(format_args!("must be a Unix time in milliseconds, not before 1970 ({at})")));
     }
+    time::not_seconds(at).map_err(|why| field.refuse(why))?;
     if at > now + AHEAD_MAX_MS {
         let ahead = (at - now) / 1000;
         return Err(field.refuse(format_args!(

@@ -44,6 +44,13 @@ const ITEMS: &[Case] = &[
     ("POST /v1/items", r#"{"author":"ann","body":1,"kind":""}"#, 422, "/kind", "1 to 64 characters"),
     ("POST /v1/items", r#"{"author":"ann","body":1,"kind":["a"]}"#, 422, "/kind", "must be a string"),
     ("POST /v1/items", r#"{"author":"ann","body":1,"published_at":-1}"#, 422, "/published_at", "1970"),
+    (
+        "POST /v1/items",
+        r#"{"author":"ann","body":1,"published_at":1763600000}"#,
+        422,
+        "/published_at",
+        "must be a Unix time in milliseconds, and 1763600000 is one in seconds: give 1763600000000",
+    ),
     ("POST /v1/items", r#"{"author":"ann","body":1,"published_at":"now"}"#, 422, "/published_at", "integer"),
     ("POST /v1/items", r#"{"author":"ann","body":1,"published_at":1.5}"#, 422, "/published_at", "integer"),
     (

@@ -150,6 +150,7 @@ async fn a_wrong_search_is_told_what_would_be_right() {
         ("items?q=a&viewer=", "viewer", "1 to 64"),
         ("items?q=a&since=today", "since", "a time in Unix ms"),
         ("items?q=a&until=1e9", "until", "a time in Unix ms"),
+        ("items?q=a&until=1763600000", "until", "until must be a Unix time in milliseconds, and 1763600000 is"),
         ("items?q=a&since=2&until=1", "since", "must not be later than until"),
         ("items?q=a&cursor=x", "cursor", "that an earlier page of this list has given"),
         ("items?q=a&limit=101", "limit", "1 to 100"),

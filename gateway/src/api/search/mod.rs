@@ -24,6 +24,7 @@ use super::names::user_no;
 use super::problem::{Kind, Problem, short};
 use super::query::{Params, Query};
 use super::seeing::{Seen, viewer};
+use super::time;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, most_with_people};
 use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX};
@@ -181,14 +182,13 @@ fn kind(params: &Params) -> Result<Option<CompactString>, Problem> {
 
 /// The earliest and the latest time at which an item may have been published.
 fn published(params: &Params) -> Result<(Millis, Millis), Problem> {
-    let time = |name: &'static str, else_: Millis| match params.get(name) {
-        None => Ok(else_),
-        Some(text) => text.parse::<Millis>().map_err(|_| {
-            Problem::parameter(
-                name,
-                format!("{name} must be a time in Unix ms, such as 1795185562024, not {:?}", short(text)),
-            )
-        }),
+    let time = |name: &'static str, else_: Millis| {
+        let Some(text) = params.get(name) else { return Ok(else_) };
+        let at = text
+            .parse()
+            .map_err(|_| format!("must be a time in Unix ms, such as 1795185562024, not {:?}", short(text)))
+            .and_then(|at| time::not_seconds(at).map(|()| at));
+        at.map_err(|why| Problem::parameter(name, format!("{name} {why}")))
     };
     let (since, until) = (time("since", Millis::MIN)?, time("until", Millis::MAX)?);
     if since > until {

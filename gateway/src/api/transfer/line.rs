@@ -44,6 +44,7 @@ use super::super::problem::{Problem, short};
 use super::super::publish::{self, RANK_MAX, READERS_MAX};
 use super::super::rankings;
 use super::super::shields;
+use super::super::time;
 use crate::clock;
 
 /// The contents of one line.
@@ -319,11 +320,13 @@ fn nothing() -> Body {
 /// rank.
 fn time(field: &Field<'_>) -> Result<Millis, Problem> {
     let at = field.integer()?;
-    if (0..=RANK_MAX).contains(&at) {
-        return Ok(at);
+    if !(0..=RANK_MAX).contains(&at) {
+        return Err(field.refuse(format_args!(
+            "must be a Unix time in milliseconds, not before 1970 and at most {RANK_MAX}, not {at}"
+        )));
     }
-    Err(field
-        .refuse(format_args!("must be a Unix time in milliseconds, not before 1970 and at most {RANK_MAX}, not {at}")))
+    time::not_seconds(at).map_err(|why| field.refuse(why))?;
+    Ok(at)
 }
 
 /// Reads one of a few words, which the type `T` reads in the same spelling.
@@ -616,6 +619,8 @@ mod tests {
                 "at most 9007199254740991",
             ),
             (r#"{"type":"follow","reader":"bob","author":"ann","since":-1}"#, "not before 1970"),
+            (r#"{"type":"follow","reader":"bob","author":"ann","since":1763600000}"#, "give 1763600000000"),
+            (r#"{"type":"item","id":"7","author":"ann","published_at":1763600000,"body":1}"#, "give 1763600000000"),
             (r#"{"type":"follow","reader":"bob","author":"ann","since":1,"from":"x:7"}"#, "\"start\""),
             (r#"{"type":"follow","reader":"bob","author":"ann","since":1,"from":"sooner"}"#, "\"start\""),
             (r#"{"type":"follow","reader":"bob","author":"ann","since":1,"from":"delete:x"}"#, "\"start\""),
