@@ -17,7 +17,7 @@ use crate::effective::{self, server_settings};
 use crate::serve::{self, Role};
 use crate::settings::Settings;
 use crate::stdout::print;
-use crate::{DEFAULT_CONFIG, against, backup, doctor, restore, secrets, tail, top, transfer};
+use crate::{DEFAULT_CONFIG, against, backup, doctor, restore, secrets, tail, tls, top, transfer};
 
 /// Carries out a command line. Blocks until the command is done.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -34,7 +34,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(Start { serve, accept_loss }) => {
             serve::run(Role::FEEDGATE, Arc::new(move || server_settings(&serve)), accept_loss)
         }
-        Command::CheckConfig { serve, .. } => show(&server_settings(&serve)?),
+        Command::CheckConfig { serve, .. } => show(&server_settings(&serve)?, Role::FEEDGATE),
         Command::DefaultConfig => print(DEFAULT_CONFIG.trim_end()),
         Command::Ready { url } => client(async move {
             Client::anonymous(&url)?.call(Method::GET, "/readyz", None).await?;
@@ -81,8 +81,13 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// Prints settings as a file that would give them; passwords are not shown.
-pub(crate) fn show(settings: &Settings) -> anyhow::Result<()> {
+/// Prints the settings of a process of this role as a file that would give them; passwords are not shown. Fails if a
+/// file of TLS that they name cannot be used.
+pub(crate) fn show(settings: &Settings, role: Role) -> anyhow::Result<()> {
+    tls::check(settings, role.gateway).map_err(|problems| effective::wrong(&problems))?;
+    if let Some(unused) = settings.unused().filter(|_| role.gateway) {
+        eprintln!("note: {unused}");
+    }
     print(toml::to_string(settings)?.trim_end())
 }
 

@@ -29,6 +29,10 @@ pub(crate) fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Res
             Err(_) => {}
         }
     }
-    layers::settings(config, environment.into_iter(), flags)
-        .map_err(|problems| anyhow!("the settings are wrong\n  {}", problems.join("\n  ")))
+    layers::settings(config, environment.into_iter(), flags).map_err(|problems| wrong(&problems))
+}
+
+/// The error of a command whose settings have these problems.
+pub(crate) fn wrong(problems: &[String]) -> anyhow::Error {
+    anyhow!("the settings are wrong\n  {}", problems.join("\n  "))
 }

@@ -34,6 +34,9 @@ impl Ports {
         } else {
             vec![("listen", settings.listen, Surface::All)]
         };
+        if let Some(unused) = settings.unused() {
+            tracing::warn!("{unused}");
+        }
         let asked: Vec<_> = wanted.iter().map(|(setting, address, _)| (*setting, *address)).collect();
         let listeners = open(&asked, inherited)?;
         let mut bound = Self { listeners: Vec::new(), held: Vec::new(), addresses: Vec::new() };

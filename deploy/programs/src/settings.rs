@@ -190,6 +190,18 @@ impl Settings {
         !self.listen.ip().is_loopback() || self.tls.is_on() || self.admin_tls.is_on()
     }
 
+    /// What is given for nothing: an `admin_listen` that is not opened.
+    pub(crate) fn unused(&self) -> Option<String> {
+        let given = self.admin_listen;
+        (!self.splits() && given != Self::default().admin_listen).then(|| {
+            format!(
+                "admin_listen {given} is not opened: listen {} is a loopback address, no port has TLS, and so listen \
+                 takes the API key too",
+                self.listen
+            )
+        })
+    }
+
     /// The directory of the two secrets.
     pub(crate) fn secrets_dir(&self) -> PathBuf {
         if self.secrets.as_os_str().is_empty() { self.data.join("secrets") } else { self.secrets.clone() }

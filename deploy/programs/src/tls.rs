@@ -14,7 +14,7 @@ use feedgate_gateway::{Pem, Tls, TlsError};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::PortFiles;
+use crate::settings::{PortFiles, Settings};
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -61,6 +61,17 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Reads all files of TLS that a process reads at its start; a worker has no ports with TLS. Fails with everything that
+/// is wrong with them.
+pub(crate) fn check(settings: &Settings, is_gateway: bool) -> Result<(), Vec<String>> {
+    let ports = [settings.tls.files(), settings.admin_tls.files()].into_iter().flatten().filter(|_| is_gateway);
+    let errors = ports.filter_map(|paths| Files::open(paths).err());
+    #[cfg(feature = "cluster")]
+    let errors = errors.chain(settings.stores_tls.files().check().err().map(anyhow::Error::from));
+    let problems: Vec<String> = errors.map(|error| crate::told(&error)).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 impl PortFiles {

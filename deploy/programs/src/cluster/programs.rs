@@ -83,7 +83,7 @@ fn run(role: Role, source: Source, check_config: bool) -> anyhow::Result<()> {
             role.name
         );
     }
-    if check_config { commands::show(&settings) } else { serve::run(role, source, false) }
+    if check_config { commands::show(&settings, role) } else { serve::run(role, source, false) }
 }
 
 #[cfg(test)]

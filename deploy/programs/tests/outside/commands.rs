@@ -321,6 +321,22 @@ fn check_config_prints_what_is_in_effect_or_everything_that_is_wrong() {
     assert!(!here.join("data").exists());
 }
 
+#[test]
+fn check_config_names_each_file_of_tls_that_cannot_be_used_and_an_admin_port_that_is_not_opened() {
+    let (_kept, here) = directory();
+    std::fs::write(here.join("empty.pem"), "").unwrap();
+    let file = "[tls]\ncertificate = \"none.pem\"\nkey = \"none.key\"\n\
+                [admin_tls]\ncertificate = \"empty.pem\"\nkey = \"empty.pem\"\n";
+    let (right, said) = checked(&here, file, &[]);
+    assert!(!right && said.contains("tls.certificate: none.pem cannot be read"), "{said}");
+    assert!(said.contains("admin_tls.certificate empty.pem with admin_tls.key empty.pem"), "{said}");
+
+    let (right, said) = checked(&here, "admin_listen = \"127.0.0.1:9\"\n", &[]);
+    assert!(right && said.contains("note: admin_listen 127.0.0.1:9 is not opened"), "{said}");
+    let (right, said) = checked(&here, "admin_listen = \"127.0.0.1:9\"\nlisten = \"0.0.0.0:8080\"\n", &[]);
+    assert!(right && !said.contains("note:"), "{said}");
+}
+
 /// Settings of a file and variables as `check-config` answers to them.
 fn checked(here: &Path, file: &str, variables: &[(&str, &str)]) -> (bool, String) {
     std::fs::write(here.join("feedgate.toml"), file).unwrap();
