@@ -12,7 +12,7 @@
 //!   Epochs      numbers that never come again                      rebuilds, stores of inboxes and sessions
 //!   Revocations which tokens of users are refused                  HTTP API, devices that connect
 //!   Sights      what readers have seen of their feeds              pages, devices that count what is unread
-//!   People      what the business says of users                    pages, HTTP API, export
+//!   People      what backends say of users                         pages, HTTP API, export
 //!   PushDevices devices that push services reach                   HTTP API, sender of notices
 //!   PushNotices what those devices are still to be told            timeline worker, sender of notices
 //!   Announcements what other programs are told                     relay, HTTP API

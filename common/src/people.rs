@@ -1,4 +1,4 @@
-//! What a business says of a user: the name and the avatar that apps show beside the user's items, and more.
+//! What a backend says of a user: the name and the avatar that apps show beside the user's items, and more.
 //!
 //! ```text
 //!   Person ┬ card    name, avatar: joined to each page that shows an item of the user
@@ -40,7 +40,7 @@ impl Card {
     }
 }
 
-/// All that is stored of a user besides the name that the business knows the user by.
+/// All that is stored of a user besides the name by which backends know the user.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Person {
     /// What apps show beside the user's items.

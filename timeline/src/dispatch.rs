@@ -3,7 +3,7 @@
 //! ```text
 //!   FanOut(author) ─▶ all buckets at once ──── few followers ────▶ finish the event up to what all have passed
 //!                       └─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least they came to
-//!   Edges(reader)  ─▶ a step of each of the reader's inboxes    ─▶ finish the event of each edge's least generation
+//!   Edges(reader)  ─▶ a step of each of the reader's inboxes    ─▶ finish each edge up to the least that they took in
 //!   Direct         ─▶ a step of each of the reader's inboxes    ─▶ finish the event up to the least of what was addressed
 //! ```
 //!

@@ -230,7 +230,8 @@ pub(super) fn line<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a LineWrite, fingerp
 }
 
 /// Decides what becomes of an [`Import::Member`](crate::import::Import::Member). A file names the members of a line in
-/// their order, so a place that is taken by then is of a deed that has joined since: the member comes behind it.
+/// their order. If the place of a member is taken already, a deed that joined the line meanwhile has it: then the
+/// imported member comes behind that deed.
 pub(super) fn import(draft: &mut Draft<'_, '_>, wanted: &PastMember) -> Decision<Written> {
     let PastMember { line: id, item, group, kind, seq, key, told, .. } = wanted;
     let (reader, actor) = draft.rows.pair((&wanted.reader, &wanted.actor))?;

@@ -51,12 +51,13 @@ pub trait Erasures: Send + Sync + 'static {
     /// when it answers.
     async fn scrub(&self, user: UserNo, remains: &Remains) -> Result<()>;
 
-    /// How many rows [`Self::forget_rest`] would remove, by kind. The counts of all other kinds are 0.
+    /// How many rows [`Self::forget_rest`] would remove, by kind. Pins and lines of notifications are not counted. The
+    /// counts of all other kinds are 0.
     async fn rest(&self, user: UserNo) -> Result<Removed>;
 
-    /// Removes what has no write of its own: what is said of the user, devices and notices of push notifications, what
-    /// was seen, what was addressed to the user, with the lines of notifications of it, members of lists that are the
-    /// user's or have the user, and idempotency keys; of the last four at most `limit` rows each. Answers whether there
-    /// may be more. One durable transaction.
+    /// Removes what has no write of its own. All at once: what is said of the user, devices and notices of push
+    /// notifications, what was seen, and the user's pins. At most `limit` rows of each: what was addressed to the user,
+    /// the user's lines of notifications, members of lists that are the user's or have the user, and idempotency keys.
+    /// Answers whether there may be more. One durable transaction.
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool>;
 }

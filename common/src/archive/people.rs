@@ -1,4 +1,4 @@
-//! What the business says of its users.
+//! What backends say of users.
 
 use std::collections::BTreeMap;
 

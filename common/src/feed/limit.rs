@@ -1,7 +1,8 @@
 //! How much one answer may hold: so many items, and so many bytes of their bodies.
 //!
-//! An answer ends before the first item that no longer fits, and says where to go on. One item always fits, so every
-//! answer makes progress.
+//! An answer takes items until it has as many as its limit says, or until their bodies have as many bytes. So the last
+//! item may exceed the limit. Then the answer says where to go on. The first item is always taken, so every answer
+//! makes progress.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which fields of an item's body are its text. The business names them, since Feedgate does not know its bodies.
+//! Which fields of an item's body are its text. Backends name them, since Feedgate does not know its bodies.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

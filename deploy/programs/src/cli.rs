@@ -209,7 +209,7 @@ pub(crate) struct Serve {
     /// IP address and port to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<SocketAddr>,
-    /// Where backends connect when --listen is not loopback [default: 127.0.0.1:8081]
+    /// Where backends connect when --listen is not loopback or a port has TLS [default: 127.0.0.1:8081]
     #[arg(long, value_name = "IP:PORT")]
     admin_listen: Option<SocketAddr>,
     /// This process's name in a cluster, of A-Za-z0-9_- [default: the machine's name]

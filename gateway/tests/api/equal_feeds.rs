@@ -40,7 +40,7 @@ async fn seen(server: &Server, user: &str) -> Value {
     json!({"items": items, "lists": lists})
 }
 
-/// Something that a business might do next.
+/// Something that a backend might do next.
 async fn happen(server: &Server, chance: &mut SmallRng, items: &mut Vec<String>) {
     let user = |chance: &mut SmallRng| USERS[chance.random_range(0..USERS.len())];
     let (one, other) = (user(chance), user(chance));

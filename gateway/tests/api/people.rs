@@ -1,4 +1,4 @@
-//! What the business says of its users (S7): it stands beside the items of each page, as it is now, and enters no log.
+//! What backends say of users (S7): it stands beside the items of each page, as it is now, and enters no log.
 
 use feedgate_common::FeedId;
 use feedgate_common::named::NamedFeed;

@@ -1,4 +1,4 @@
-//! What the business says of its users: a row for each user of whom anything is said. All rows of a call are put by one
+//! What backends say of users: a row for each user of whom anything is said. All rows of a call are put by one
 //! statement, in the order of the users, so that calls that name the same users wait for each other and never in a
 //! circle. While search is on, that statement also notes that these users are to be indexed.
 

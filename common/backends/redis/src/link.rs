@@ -8,7 +8,7 @@
 //!                                                  server    is it one that we can use?
 //! ```
 //!
-//! Invariants: no call takes longer than [`Timeouts::call`]; what a call did that was cut short is not known.
+//! Invariants: no call takes longer than [`Timeouts::call`]. A call that was cut short may have happened or not.
 //! A server that is back is used again without a new [`Link`], within [`breaker::LONGEST`].
 
 mod breaker;
@@ -57,8 +57,8 @@ impl Default for Timeouts {
 pub struct Link {
     route: Route,
     timeouts: Timeouts,
-    /// One for a single server; one for a share of the hash tags each in a cluster, so that a node that is down
-    /// does not refuse calls to the others.
+    /// For a single server, one breaker. For a cluster, a breaker for each share of the hash tags, so that a node that
+    /// is down does not keep calls from the others.
     breakers: Arc<[Mutex<Breaker>]>,
     calls: Calls<Verb>,
 }
@@ -80,8 +80,8 @@ impl Link {
     /// belong to; `rediss://` by TLS. One host that belongs to a cluster will do too.
     ///
     /// # Errors
-    /// `Misconfigured` if it is no such URL, the password is wrong, or who answers is not what Feedgate needs: Redis
-    /// 7.0, and no replica. `Unavailable` if nobody answers.
+    /// `Misconfigured` if `url` is no such URL, if the password is wrong, if Redis is older than 7.0, or if a single
+    /// server is a replica. `Unavailable` if no server answers.
     pub async fn connect(url: &str, timeouts: Timeouts) -> Result<Self> {
         Self::connect_with(url, &StoreTls::default(), timeouts).await
     }
@@ -150,7 +150,7 @@ impl Link {
         self.within(Verb::Command, key, self.send(command, key)).await
     }
 
-    /// A script by its hash; sent whole if the server does not know it, which then does.
+    /// Runs a script by its hash. If the server does not know the hash, sends the whole script, which the server keeps.
     pub(crate) async fn script<K, A>(&self, script: &Script, keys: &[K], arguments: &[A]) -> Result<Value>
     where
         K: AsRef<[u8]> + Sync,
@@ -239,7 +239,7 @@ fn now() -> std::time::Instant {
     Instant::now().into_std()
 }
 
-/// A call that has no answer yet. Dropped with it: its caller waits no longer.
+/// A call that may have no answer yet. If it is dropped before the answer is heard, its caller has stopped waiting.
 struct Pending<'a> {
     link: &'a Link,
     key: Option<&'a [u8]>,
@@ -285,7 +285,7 @@ fn key_of(command: &Cmd) -> Option<&[u8]> {
     words.nth(if script { 2 } else { 0 })
 }
 
-/// Keys of one slot have one share: that of their hash tag.
+/// The share of a key, by its hash tag: keys with one hash tag have one share.
 fn share(key: &[u8]) -> usize {
     let tag = key.split(|&byte| byte == b'}').next().unwrap_or(key);
     tag.iter().fold(0, |sum: usize, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
@@ -311,7 +311,8 @@ fn silent(after: Duration) -> StoreError {
     StoreError::unavailable(format_args!("Redis did not answer within {after:?}"))
 }
 
-/// What another program has put in place of our keys, and a script that failed in the middle, want a human.
+/// The error that the caller gets. If another program has put something else in place of our keys, or a script failed
+/// in the middle, it is `Corrupt`: a person must look at it.
 fn failed(error: RedisError) -> StoreError {
     if let Some(why) = feedgate_tls::refusal(&error) {
         return StoreError::misconfigured(format_args!("no TLS with Redis: {why}"));

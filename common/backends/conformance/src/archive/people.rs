@@ -1,4 +1,4 @@
-//! Tests of what the business says of its users (S7): it outlives a restart, one read serves any number of users, and
+//! Tests of what backends say of users (S7): it outlives a restart, one read serves any number of users, and
 //! nothing of it is lost or mixed up.
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 //!                    ├ reposts   the living reposts of items
 //!                    ├ versions  the bodies that items had
 //!                    ├ own_posts edges of authors to themselves, what users have sent
-//!                    ├ persons   what the business says of users
+//!                    ├ persons   what backends say of users
 //!                    ├ audiences lists of users, and to whom an item is narrowed
 //!                    ├ news      what is pulled, what is addressed to the reader
 //!                    ├ content   which adds a feed shows: follow, rebuild, deep pages, profile

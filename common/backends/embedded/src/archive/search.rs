@@ -214,7 +214,7 @@ fn stored(id: ItemId, body: &str) -> Result<Body> {
     Body::stored(body.to_owned()).map_err(|why| StoreError::corrupt(format_args!("item {id}: {why}")))
 }
 
-/// The name of a user as the business knows the user.
+/// The name of a user as backends know the user.
 fn id_of(from: &impl Read, user: UserNo) -> Result<UserId> {
     let id = from.get::<Users>(&user)?.and_then(|name| name.parse().ok());
     id.ok_or_else(|| StoreError::corrupt(format_args!("something is said of user {}, who has no name", user.0)))

@@ -199,7 +199,8 @@ fn move_to(ledger: &mut Ledger<'_, '_>, id: ItemId, now: &ItemRow, by: Option<Ou
     Ok(())
 }
 
-/// Marks the add of an item as deleted by a record; `None` if the item is addressed to readers.
+/// Marks the add of an item as deleted by the record `by`, and gives the add. An item that is addressed to readers has
+/// no add: `by` is `None` then, and so is the answer.
 fn end_add(
     ledger: &mut Ledger<'_, '_>,
     (id, row): (ItemId, &tables::ItemRow),
@@ -280,8 +281,8 @@ fn remember(ledger: &mut Ledger<'_, '_>, key: (UserNo, CompactString), retry: &R
     Ok(())
 }
 
-/// Stores an edge: its row, its places in the lists, and its place among the followers. If its `effect` has changed,
-/// the edge becomes outstanding; then the value says whether the change is history.
+/// Stores an edge: its row, its places in the lists, and its place among the followers. `effect` is `None` if the
+/// effect of the edge stays. Otherwise the edge becomes outstanding, and `effect` says whether the change is history.
 fn hold(
     ledger: &mut Ledger<'_, '_>,
     edge @ (reader, author): (UserNo, UserNo),

@@ -23,7 +23,8 @@ const DIRECT_ITEMS: &str = "
 SELECT i.id, ARRAY(SELECT DISTINCT reader FROM direct d WHERE d.item = i.id AND d.op = 1 AND NOT d.ranked ORDER BY reader)
 FROM items i WHERE i.route = 0 AND i.body IS NOT NULL AND i.id >= $1 ORDER BY i.id LIMIT $2";
 
-/// An add that is not the newest of its item, and a delete that did not end that one.
+/// For each of these records, the delete by which its item moved to another rank: for an add, the delete that ended it;
+/// for such a delete, the delete itself. NULL for the newest add of an item and for the delete that ended the item.
 const MOVES: &str = "
 SELECT asked.n, CASE WHEN r.op = 1 AND r.seq <> i.seq THEN r.deleted_by
                      WHEN r.op = 3 AND last.deleted_by IS DISTINCT FROM r.seq THEN r.seq END

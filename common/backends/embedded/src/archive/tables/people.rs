@@ -1,4 +1,4 @@
-//! What the business says of its users. Stores that were made before this table existed have no rows in it.
+//! What backends say of users. Stores that were made before this table existed have no rows in it.
 
 use compact_str::CompactString;
 use feedgate_common::UserNo;
@@ -7,7 +7,7 @@ use super::{fields, table};
 use crate::codec::Short;
 
 table! {
-    /// The name, avatar and attributes of each user, if the business has said any.
+    /// The name, avatar and attributes of each user, if a backend has said any.
     People: b'P', Archive, UserNo => PersonRow
 }
 
@@ -16,7 +16,7 @@ table! {
 pub(crate) struct PersonRow {
     pub(crate) name: Option<Short>,
     pub(crate) avatar: Option<Short>,
-    /// The attributes, as the JSON text that the business sent.
+    /// The attributes, as the JSON text that the backend sent.
     pub(crate) attrs: Option<CompactString>,
 }
 

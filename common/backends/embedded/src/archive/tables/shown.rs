@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   in step   each newer in both orders than the one before: outbox order *is* display order
-//!   aside     the others: backdated, or with a rank of the business's own
+//!   aside     the others: backdated, or with a rank of the backend's own
 //! ```
 //!
 //! A reader who followed late is shown no add below some outbox sequence number. On the track in step, the first add
