@@ -117,6 +117,23 @@ pub struct SessionInfo {
     pub since: Millis,
 }
 
+/// The nodes that hold sessions of a user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// The living nodes with a session of the user, each node once.
+    pub nodes: Vec<String>,
+    /// Whether a part of the pool did not answer. Then other nodes may hold sessions too, and a node that is named may
+    /// have ended.
+    pub partial: bool,
+}
+
+impl Holders {
+    /// All holders of a user.
+    pub fn all(nodes: Vec<String>) -> Self {
+        Self { nodes, partial: false }
+    }
+}
+
 /// A position to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavePosition {
@@ -159,9 +176,10 @@ pub trait Sessions: Send + Sync + 'static {
     /// ended, is entered again under its token, unless a newer session of the device is there.
     async fn confirm(&self, held: Vec<Held>) -> Result<Vec<Confirmed>>;
 
-    /// For each user the living nodes that hold a session of the user, each node once. The answer may be about a second
-    /// old, but never lacks a node whose claim was answered before this call.
-    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>>;
+    /// For each user the living nodes that hold a session of the user. The answer may be about a second old, but lacks
+    /// a node whose claim was answered before this call only if it is [partial](Holders::partial). Fails if no part of
+    /// the pool that was asked answers.
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Holders>>;
 
     /// Every session of a user on living nodes, by device.
     async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>>;

@@ -8,7 +8,7 @@ use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
 use feedgate_common::jobs::{Delivery, Job, Lane};
-use feedgate_common::sessions::{Claim, Claimed, Confirmed, Held, Renewed, SavePosition, SessionInfo, Token};
+use feedgate_common::sessions::{Claim, Claimed, Confirmed, Held, Holders, Renewed, SavePosition, SessionInfo, Token};
 use feedgate_common::{
     Bucket, DeviceId, Epoch, FeedId, InboxKey, Inboxes, Jobs, Millis, Position, Progress, Sessions, StoreError, UserNo,
 };
@@ -106,7 +106,7 @@ impl Sessions for FaultySessions {
         self.inner.confirm(held).await
     }
 
-    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Holders>> {
         self.pass("nodes").await?;
         self.inner.nodes(users).await
     }

@@ -3,6 +3,7 @@
 //! The store of sessions is asked only about readers who listen, and the Archive only about readers who listen and have
 //! no session: most steps ask neither.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,44 +12,86 @@ use feedgate_common::error::Result;
 use feedgate_common::inboxes::Advance;
 use feedgate_common::{DirectSeq, Entry, InboxKey, ItemId, Op, OutboxSeq, Sessions, UserNo, failpoint};
 
+use parking_lot::Mutex;
+
 use crate::clock;
+
+/// How many notes are remembered at least, if there were as many. A note takes some 30 bytes.
+const REMEMBERED: usize = 1 << 15;
 
 /// Stores notes of posts of which readers are to be told.
 pub struct Noter {
     notices: Arc<dyn PushNotices>,
     sessions: Arc<dyn Sessions>,
     debounce: Duration,
+    lately: Mutex<Lately>,
+}
+
+/// The notes of steps that were stored lately. A step that fails is noted again with each try. The store itself takes a
+/// repeated note for a new one if a post of another author was noted between the two.
+#[derive(Default)]
+struct Lately {
+    newer: HashSet<(InboxKey, ItemId)>,
+    older: HashSet<(InboxKey, ItemId)>,
+}
+
+impl Lately {
+    fn has(&self, note: &Note) -> bool {
+        let note = (note.key, note.item);
+        self.newer.contains(&note) || self.older.contains(&note)
+    }
+
+    fn add(&mut self, notes: &[Note]) {
+        for note in notes {
+            if self.newer.len() >= REMEMBERED {
+                self.older = std::mem::take(&mut self.newer);
+            }
+            self.newer.insert((note.key, note.item));
+        }
+    }
 }
 
 impl Noter {
     /// A post is noted unless its reader has a session in `sessions`. Then the notice is due after `debounce`.
     pub fn new(notices: Arc<dyn PushNotices>, sessions: Arc<dyn Sessions>, debounce: Duration) -> Self {
-        Self { notices, sessions, debounce }
+        Self { notices, sessions, debounce, lately: Mutex::default() }
     }
 
-    /// Notes what these steps bring. Asks nothing if nobody listens. Cancelling loses nothing: a note may be repeated.
+    /// Notes what these steps bring, but for what this worker has noted lately. Asks nothing if nobody listens.
+    /// Cancelling loses nothing: a note may be repeated.
     pub(crate) async fn note_steps(&self, steps: impl Iterator<Item = &Advance>, live: OutboxSeq) -> Result<()> {
-        let notes: Vec<Note> = steps.flat_map(|step| notes_of(step, live)).collect();
-        if notes.is_empty() { Ok(()) } else { self.note(notes, None).await }
+        let mut notes: Vec<Note> = steps.flat_map(|step| notes_of(step, live)).collect();
+        if !notes.is_empty() {
+            let lately = self.lately.lock();
+            notes.retain(|note| !lately.has(note));
+        }
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let noted = self.note(notes, None).await?;
+        self.lately.lock().add(&noted);
+        Ok(())
     }
 
     /// Notes what was addressed to the reader up to `upto`: a note for each feed with something new.
     pub(crate) async fn note_direct(&self, reader: UserNo, upto: DirectSeq, notes: Vec<Note>) -> Result<()> {
-        self.note(notes, Some((reader, upto))).await
+        self.note(notes, Some((reader, upto))).await.map(drop)
     }
 
-    async fn note(&self, mut notes: Vec<Note>, noted: Option<(UserNo, DirectSeq)>) -> Result<()> {
+    /// Stores the notes for readers without a session, and gives these notes.
+    async fn note(&self, mut notes: Vec<Note>, noted: Option<(UserNo, DirectSeq)>) -> Result<Vec<Note>> {
         if !notes.is_empty() {
             let readers: Vec<UserNo> = notes.iter().map(|note| note.key.reader).collect();
-            let mut nodes = self.sessions.nodes(&readers).await?.into_iter();
-            notes.retain(|_| nodes.next().is_none_or(|nodes| nodes.is_empty()));
+            let mut holders = self.sessions.nodes(&readers).await?.into_iter();
+            // A reader of whom too little is known is noted. The sender asks again.
+            notes.retain(|_| holders.next().is_none_or(|holders| holders.nodes.is_empty() || holders.partial));
         }
         if !notes.is_empty() || noted.is_some() {
             let due = clock::after(clock::now(), self.debounce);
             self.notices.note(&notes, due, noted).await?;
             failpoint::hit("push-noted");
         }
-        Ok(())
+        Ok(notes)
     }
 }
 
@@ -99,9 +142,10 @@ fn new<'a, T>(
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::archive::Recipient;
+    use feedgate_common::archive::{PushDevice, Recipient};
     use feedgate_common::change::Route;
-    use feedgate_common::{Bucket, DisplayKey, FeedId, Progress, Record};
+    use feedgate_common::{Bucket, DisplayKey, FeedId, Millis, Progress, Record};
+    use feedgate_embedded::Embedded;
 
     use super::*;
 
@@ -146,6 +190,36 @@ mod tests {
         let key = InboxKey::main(UserNo(1));
         assert_eq!(note_of(key, None, &entries), None);
         assert_eq!(note_of(key, Some(&entries[0]), &entries[1..]), None, "read apart");
+    }
+
+    #[tokio::test]
+    async fn steps_of_two_authors_that_are_tried_again_and_again_are_noted_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 2).unwrap();
+        let reader = stores.archive.intern(&["ann".parse().unwrap()]).await.unwrap()[0];
+        let (device, token, feeds) = ("phone".parse().unwrap(), "t".into(), vec![FeedId(2)]);
+        let device = PushDevice { device, platform: "fcm".into(), token, feeds, since: 1 };
+        assert!(stores.archive.register(reader, device).await.unwrap());
+        let noter = Noter::new(stores.archive.clone(), stores.sessions.clone(), Duration::ZERO);
+        let of = |author, seq| Advance { author: UserNo(author), ..step(&[record(seq, Op::Add)]) };
+        for _ in 0..3 {
+            noter.note_steps([&of(9, 1)].into_iter(), 9).await.unwrap();
+            noter.note_steps([&of(8, 2)].into_iter(), 9).await.unwrap();
+        }
+        let due = stores.archive.take_due(Millis::MAX - 1, 0, 9).await.unwrap();
+        assert_eq!(due.iter().map(|notice| (notice.item, notice.count)).collect::<Vec<_>>(), [(ItemId(2), 2)]);
+    }
+
+    #[test]
+    fn what_is_lately_noted_is_bounded_and_the_newest_of_it_stays() {
+        let note = |item| Note { key: InboxKey::main(UserNo(1)), item: ItemId(item), count: 1 };
+        let mut lately = Lately::default();
+        let many = 3 * REMEMBERED as u64;
+        for item in 0..many {
+            lately.add(&[note(item)]);
+        }
+        assert!(lately.newer.len() + lately.older.len() <= 2 * REMEMBERED);
+        assert!(!lately.has(&note(0)) && (many - REMEMBERED as u64..many).all(|item| lately.has(&note(item))));
     }
 
     #[test]

@@ -116,11 +116,17 @@ impl Sender {
     async fn prepare(&self, due: Vec<Notice>, now: Millis) -> Result<(Vec<Ready>, Vec<Settled>)> {
         let readers: Vec<UserNo> = due.iter().map(|notice| notice.key.reader).collect();
         let archive = self.feeds.archive();
-        let (nodes, devices) = (self.sessions.nodes(&readers).await?, archive.push_devices(&readers).await?);
+        let (holders, devices) = (self.sessions.nodes(&readers).await?, archive.push_devices(&readers).await?);
         let users = archive.user_ids(&readers).await?;
-        let all = due.into_iter().zip(nodes).zip(devices.into_iter().zip(users));
-        let prepared = all.map(|((notice, nodes), (devices, user))| async move {
-            let told = if nodes.is_empty() { self.prepare_one(&notice, devices, user, now).await } else { Ok(None) };
+        let all = due.into_iter().zip(holders).zip(devices.into_iter().zip(users));
+        let prepared = all.map(|((notice, holders), (devices, user))| async move {
+            let told = if holders.partial {
+                Err(StoreError::unavailable("the session pool does not say whether the reader is online"))
+            } else if holders.nodes.is_empty() {
+                self.prepare_one(&notice, devices, user, now).await
+            } else {
+                Ok(None)
+            };
             (notice, told)
         });
         let prepared: Vec<_> = prepared.collect();

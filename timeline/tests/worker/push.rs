@@ -8,7 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use feedgate_common::archive::{DeadNotice, Note, Notice, PushDevice, PushNotices, Settled};
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::sessions::{Claim, Claimed, Confirmed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
+use feedgate_common::sessions::{
+    Claim, Claimed, Confirmed, Held, Holders, Renewed, SavePosition, SessionInfo, Sessions, Token,
+};
 use feedgate_common::{DeviceId, DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Position, Seen, UserNo};
 use feedgate_timeline::push::{Answer, Call, Courier};
 use feedgate_timeline::{Noter, PushSettings, Sender};
@@ -61,11 +63,13 @@ impl Receiver {
     }
 }
 
-/// The stores' sessions, with a count of the questions about readers. The positions of one reader may be out of reach.
+/// The stores' sessions, with a count of the questions about readers. The positions of one reader may be out of reach,
+/// and so may be the sessions of one.
 struct Asked {
     inner: Arc<dyn Sessions>,
     questions: AtomicUsize,
     out_of_reach: Mutex<Option<(UserNo, StoreError)>>,
+    unknown: Mutex<Option<UserNo>>,
 }
 
 #[async_trait]
@@ -88,9 +92,15 @@ impl Sessions for Asked {
     async fn confirm(&self, held: Vec<Held>) -> Result<Vec<Confirmed>> {
         self.inner.confirm(held).await
     }
-    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Holders>> {
         self.questions.fetch_add(1, Ordering::Relaxed);
-        self.inner.nodes(users).await
+        let mut holders = self.inner.nodes(users).await?;
+        for (user, holders) in users.iter().zip(&mut holders) {
+            if *self.unknown.lock() == Some(*user) {
+                *holders = Holders { nodes: vec!["away".to_owned()], partial: true };
+            }
+        }
+        Ok(holders)
     }
     async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>> {
         self.inner.list(user).await
@@ -156,7 +166,9 @@ impl Away {
         let dir = tempfile::tempdir().unwrap();
         let town = Town::open(dir.path(), users).await;
         let inner = town.stores.sessions.clone();
-        let sessions = Arc::new(Asked { inner, questions: AtomicUsize::new(0), out_of_reach: Mutex::default() });
+        let sessions =
+            Asked { inner, questions: AtomicUsize::new(0), out_of_reach: Mutex::default(), unknown: Mutex::default() };
+        let sessions = Arc::new(sessions);
         Self { town, sessions, receiver: Arc::default(), settings, _dir: dir }
     }
 
@@ -371,6 +383,25 @@ async fn a_notice_that_waits_for_a_store_holds_up_no_other_and_has_had_no_try() 
     assert!(away.dead().await.is_empty());
     let left = away.town.stores.archive.take_due(Millis::MAX - 1, 0, 100).await.unwrap();
     assert_eq!(left.iter().map(|notice| (notice.key, notice.tries)).collect::<Vec<_>>(), [(away.town.key(2), 0)]);
+}
+
+#[tokio::test]
+async fn a_reader_of_whom_the_session_pool_can_say_nothing_gets_the_post_and_is_told_when_it_can() {
+    let away = Away::open(3, at_once()).await;
+    for reader in 1..=2 {
+        away.town.follow(reader, 0).await;
+        away.register(reader, "phone").await;
+        away.town.visit(reader).await;
+    }
+    *away.sessions.unknown.lock() = Some(away.town.no(2));
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    let sending = away.sender();
+    eventually("the other is told", async || away.receiver.told() == [[one(1, 1, 1)]]).await;
+    eventually("the other is settled", async || away.left().await == 1).await;
+    sending.stop().await;
+    *away.sessions.unknown.lock() = None;
+    assert_eq!(away.told().await, [[one(1, 1, 1)], [one(2, 1, 1)]]);
 }
 
 #[tokio::test]

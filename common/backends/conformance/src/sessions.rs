@@ -5,7 +5,9 @@ mod feeds;
 
 use std::sync::Arc;
 
-use feedgate_common::sessions::{Claim, Confirmed, DEVICE_TTL_MS, DEVICES_MAX, Held, SavePosition, Sessions, Token};
+use feedgate_common::sessions::{
+    Claim, Confirmed, DEVICE_TTL_MS, DEVICES_MAX, Held, Holders, SavePosition, Sessions, Token,
+};
 use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
 /// Runs all tests of the pool. `open(name)` opens the pool of that name, which is empty at first. To open it again
@@ -68,9 +70,13 @@ async fn confirm(pool: &dyn Sessions, held: &[&Held]) -> Vec<bool> {
 }
 
 async fn nodes(pool: &dyn Sessions, users: &[UserNo]) -> Vec<Vec<String>> {
-    let mut nodes = pool.nodes(users).await.expect("the pool works");
-    nodes.iter_mut().for_each(|nodes| nodes.sort_unstable());
-    nodes
+    let holders = pool.nodes(users).await.expect("the pool works");
+    let sorted = |Holders { mut nodes, partial }| {
+        assert!(!partial, "the whole pool answers");
+        nodes.sort_unstable();
+        nodes
+    };
+    holders.into_iter().map(sorted).collect()
 }
 
 async fn save(pool: &dyn Sessions, name: &str, token: Token, position: Position, now: Millis) -> bool {

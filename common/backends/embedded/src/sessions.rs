@@ -17,7 +17,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::error::Result;
-use feedgate_common::sessions::{Claim, Claimed, Confirmed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
+use feedgate_common::sessions::{
+    Claim, Claimed, Confirmed, Held, Holders, Renewed, SavePosition, SessionInfo, Sessions, Token,
+};
 use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
 use crate::database::Database;
@@ -70,8 +72,8 @@ impl Sessions for EmbeddedSessions {
         Ok(held.iter().map(|held| self.pool.confirm(held)).collect())
     }
 
-    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {
-        Ok(users.iter().map(|user| self.pool.nodes(*user)).collect())
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Holders>> {
+        Ok(users.iter().map(|user| Holders::all(self.pool.nodes(*user))).collect())
     }
 
     async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>> {

@@ -12,8 +12,8 @@
 //! byte is `%` and two hex digits, so `web-1.1732` is at `feed.node.web-1%2E1732`.
 //!
 //! Invariants: a node is told only of inboxes whose readers it holds; a ring takes at most [`RING`]; wakes that could
-//! not be sent in that time are lost, and only the debug log says so; a listener hears of it whenever messages to it
-//! may have been lost.
+//! not be sent in that time are lost, and only the debug log says so; a reader of whom the session pool can say nothing
+//! keeps no other reader from being told; a listener hears of it whenever messages to it may have been lost.
 
 mod ear;
 pub(crate) mod wire;
@@ -28,7 +28,7 @@ use async_nats::HeaderMap;
 use async_trait::async_trait;
 use feedgate_common::archive::PullHead;
 use feedgate_common::doorbell::{Closing, Doorbell, Growth, Listening, OnHeard, Onlooker, Stir};
-use feedgate_common::error::Result;
+use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::Grown;
 use feedgate_common::trace::Traced;
 use feedgate_common::{Sessions, UserNo};
@@ -76,12 +76,14 @@ impl NatsDoorbell {
 
     async fn tell(&self, growth: &Growth) -> Result<()> {
         self.bus.connected().await?;
+        let mut partial = false;
         for inboxes in growth.inboxes.chunks(LOOKUP_MAX) {
             let readers: Vec<UserNo> = inboxes.iter().map(|grown| grown.key.reader).collect();
-            let nodes = self.nodes.nodes(&readers).await?;
+            let holders = self.nodes.nodes(&readers).await?;
+            partial |= holders.iter().any(|holders| holders.partial);
             let mut by_node: BTreeMap<&str, Vec<Grown>> = BTreeMap::new();
-            for (grown, nodes) in inboxes.iter().zip(&nodes) {
-                for node in nodes {
+            for (grown, holders) in inboxes.iter().zip(&holders) {
+                for node in &holders.nodes {
                     by_node.entry(node).or_default().push(*grown);
                 }
             }
@@ -91,13 +93,16 @@ impl NatsDoorbell {
                 }
             }
         }
+        if partial {
+            return Err(StoreError::unavailable("a part of the session pool does not answer"));
+        }
         Ok(())
     }
 
     async fn tell_seen(&self, by: Onlooker<'_>) -> Result<()> {
         self.bus.connected().await?;
-        let nodes = self.nodes.nodes(&[by.key.reader]).await?;
-        for node in nodes.iter().flatten() {
+        let holders = self.nodes.nodes(&[by.key.reader]).await?;
+        for node in holders.iter().flat_map(|holders| &holders.nodes) {
             self.publish(node, wire::seen(by)).await?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use feedgate_common::error::Result;
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use parking_lot::Mutex;
 use redis::cmd;
 use tokio::time::Instant;
@@ -41,27 +41,46 @@ impl Leases {
 
     /// The `nodes` that live now.
     pub(super) async fn living<'a>(&self, nodes: BTreeSet<&'a str>) -> Result<HashSet<&'a str>> {
-        let asked = nodes.into_iter().map(|node| async move {
-            let stands: bool = reply(self.link.call(cmd("EXISTS").arg(key(node))).await?)?;
-            Ok(stands.then_some(node))
-        });
+        let asked = nodes.into_iter().map(|node| async move { Ok(self.stands(node).await?.then_some(node)) });
         Ok(try_join_all(asked).await?.into_iter().flatten().collect())
     }
 
-    /// The `nodes` that live now or did a tenth of a lease ago.
-    pub(super) async fn lately_living<'a>(&self, mut nodes: BTreeSet<&'a str>) -> Result<HashSet<&'a str>> {
+    /// Which of the `nodes` live now or did a tenth of a lease ago, as far as the leases can be read.
+    pub(super) async fn lately_living<'a>(&self, mut nodes: BTreeSet<&'a str>) -> Lately<'a> {
         let asked = Instant::now();
-        let mut living = HashSet::new();
+        let mut lately = Lately::default();
         {
             let mut seen = self.seen.lock();
             seen.retain(|_, seen| asked.duration_since(*seen) < self.lasts / 10);
-            nodes.retain(|node| !seen.contains_key(*node) || !living.insert(*node));
+            nodes.retain(|node| !seen.contains_key(*node) || !lately.living.insert(*node));
         }
-        let found = self.living(nodes).await?;
-        self.seen.lock().extend(found.iter().map(|node| ((*node).to_owned(), asked)));
-        living.extend(found);
-        Ok(living)
+        let found = join_all(nodes.into_iter().map(|node| async move { (node, self.stands(node).await) })).await;
+        let mut seen = self.seen.lock();
+        for (node, stands) in found {
+            match stands {
+                Ok(true) => {
+                    seen.insert(node.to_owned(), asked);
+                    lately.living.insert(node);
+                }
+                Ok(false) => {}
+                Err(_) => _ = lately.unknown.insert(node),
+            }
+        }
+        lately
     }
+
+    async fn stands(&self, node: &str) -> Result<bool> {
+        reply(self.link.call(cmd("EXISTS").arg(key(node))).await?)
+    }
+}
+
+/// What is known of nodes that have sessions.
+#[derive(Default)]
+pub(super) struct Lately<'a> {
+    /// The nodes that live, or did a tenth of a lease ago.
+    pub(super) living: HashSet<&'a str>,
+    /// The nodes whose leases cannot be read, because their part of the store is away.
+    pub(super) unknown: HashSet<&'a str>,
 }
 
 fn key(node: &str) -> String {

@@ -48,17 +48,17 @@ use feedgate_common::archive::Epochs;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::named::NAMED_MAX;
 use feedgate_common::sessions::{
-    Claim, Claimed, Confirmed, DEVICE_TTL_MS, DEVICES_MAX, Held, LEASE, Renewed, SavePosition, SessionInfo, Sessions,
-    Token,
+    Claim, Claimed, Confirmed, DEVICE_TTL_MS, DEVICES_MAX, Held, Holders, LEASE, Renewed, SavePosition, SessionInfo,
+    Sessions, Token,
 };
 use feedgate_common::{Bucket, DeviceId, Epoch, FeedId, Millis, Position, UserNo};
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use redis::cmd;
 use tokio::time::timeout;
 
 use crate::Link;
-use leases::Leases;
+use leases::{Lately, Leases};
 use scripts::{Scripts, bucket_key, devices_key, feeds_field, reply, words};
 use sweep::Round;
 
@@ -191,25 +191,38 @@ impl Sessions for RedisSessions {
         Ok(batch::run(chunks, confirm).await?.into_iter().map(confirmed).collect())
     }
 
-    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Holders>> {
         let mut by_bucket: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
         users.iter().enumerate().for_each(|(place, user)| by_bucket.entry(self.bucket(*user)).or_default().push(place));
-        let found = try_join_all(by_bucket.into_iter().map(|(bucket, places)| async move {
+        let asked = join_all(by_bucket.into_iter().map(|(bucket, places)| async move {
             let mut get = cmd("HMGET");
             get.arg(bucket_key(bucket));
             places.iter().for_each(|place| _ = get.arg(users[*place].0));
-            let lines: Vec<Option<String>> = reply(self.link.call(&get).await?)?;
-            Ok::<_, StoreError>(places.into_iter().zip(lines))
+            let lines: Result<Vec<Option<String>>> = async { reply(self.link.call(&get).await?) }.await;
+            (places, lines)
         }))
-        .await?;
-        let held: Vec<(usize, String)> =
-            found.into_iter().flatten().filter_map(|(place, lines)| Some((place, lines?))).collect();
+        .await;
+        let (mut answer, mut held, mut failure) = (vec![Holders::default(); users.len()], vec![], None);
+        for (places, lines) in asked {
+            match lines {
+                Ok(lines) => held.extend(places.into_iter().zip(lines)),
+                Err(error) => {
+                    places.into_iter().for_each(|place| answer[place].partial = true);
+                    failure = Some(error);
+                }
+            }
+        }
+        if let (Some(error), true) = (failure, held.is_empty()) {
+            return Err(error);
+        }
+        let held: Vec<(usize, String)> = held.into_iter().filter_map(|(place, lines)| Some((place, lines?))).collect();
         let met = held.iter().flat_map(|(_, lines)| scripts::nodes(lines)).collect();
-        let living = self.leases.lately_living(met).await?;
-        let mut answer = vec![vec![]; users.len()];
+        let Lately { living, unknown } = self.leases.lately_living(met).await;
         for (place, lines) in &held {
-            let nodes: BTreeSet<&str> = scripts::nodes(lines).filter(|node| living.contains(node)).collect();
-            answer[*place] = nodes.into_iter().map(str::to_owned).collect();
+            let of_user: BTreeSet<&str> = scripts::nodes(lines).collect();
+            let partial = of_user.iter().any(|node| unknown.contains(node));
+            let nodes = of_user.into_iter().filter(|node| living.contains(node) || unknown.contains(node));
+            answer[*place] = Holders { nodes: nodes.map(str::to_owned).collect(), partial };
         }
         Ok(answer)
     }

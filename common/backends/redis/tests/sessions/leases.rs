@@ -10,7 +10,7 @@ use feedgate_common::sessions::Renewed;
 use feedgate_redis::Spans;
 
 use crate::world::{
-    BUCKETS, USER, a_claim, claim, is_confirmed, lines, long, open, server, short, shown, two_nodes, until,
+    BUCKETS, USER, a_claim, claim, is_confirmed, lines, long, nodes, open, server, short, shown, two_nodes, until,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,12 +23,12 @@ async fn the_sessions_of_a_node_count_while_its_lease_stands() {
     // On a busy machine a short lease may lapse before one has looked.
     let counts = async || {
         pool.renew("n1").await.unwrap();
-        shown(&pool).await == lines(&[("a", 1)]) && pool.nodes(&[USER]).await.unwrap() == [["n1"]]
+        shown(&pool).await == lines(&[("a", 1)]) && nodes(&pool, &[USER]).await == [["n1"]]
     };
     until("the session counts", counts).await;
 
     until("the lease lapses", async || shown(&pool).await.is_empty()).await;
-    until("those who read lately notice", async || pool.nodes(&[USER]).await.unwrap() == [[""; 0]]).await;
+    until("those who read lately notice", async || nodes(&pool, &[USER]).await == [[""; 0]]).await;
     assert_eq!(pool.renew("n1").await.unwrap(), Renewed::Anew);
     assert!(is_confirmed(&pool, &held).await, "who was only cut off has lost nothing");
     until("the session counts again", counts).await;
@@ -55,12 +55,12 @@ async fn a_node_that_has_just_begun_is_never_overlooked() {
     claim(&n1, USER, "a", "n1", 1).await;
     claim(&n2, USER, "b", "n3", 2).await;
     for _ in 0..2 {
-        assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1"]], "n3 has no lease");
+        assert_eq!(nodes(&n1, &[USER]).await, [["n1"]], "n3 has no lease");
     }
     n2.renew("n3").await.unwrap();
-    assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1", "n3"]], "and now it has");
+    assert_eq!(nodes(&n1, &[USER]).await, [["n1", "n3"]], "and now it has");
     claim(&n2, USER, "c", "n2", 3).await;
-    assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1", "n2", "n3"]]);
+    assert_eq!(nodes(&n1, &[USER]).await, [["n1", "n2", "n3"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

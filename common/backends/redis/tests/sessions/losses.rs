@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use feedgate_common::sessions::{Claim, Confirmed, DEVICES_MAX, Held, Renewed};
+use feedgate_common::sessions::{Claim, Confirmed, DEVICES_MAX, Held, Holders, Renewed};
 use feedgate_common::{FeedId, Sessions, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
 use feedgate_redis::Spans;
 
 use crate::world::{
-    BUCKETS, NOW, USER, a_claim, claim, enter, is_confirmed, lines, open, renewed, saves, server, shown, two_nodes,
-    until,
+    BUCKETS, NOW, USER, a_claim, claim, enter, is_confirmed, lines, nodes, open, renewed, saves, server, shown,
+    two_nodes, until,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +181,7 @@ async fn a_cluster_that_loses_one_master_keeps_what_the_others_hold() {
         held.push(claim(&n1, UserNo(user), "a", "n1", user.into()).await);
     }
     let users: Vec<UserNo> = held.iter().map(|held| held.claim.user).collect();
-    let online = async || n1.nodes(&users).await.unwrap().iter().filter(|nodes| !nodes.is_empty()).count();
+    let online = async || nodes(&n1, &users).await.iter().filter(|nodes| !nodes.is_empty()).count();
     assert_eq!(online().await, held.len());
     cluster.nodes()[1].cli(&["flushall"]);
     let found = n1.renew("n1").await.unwrap();
@@ -191,6 +191,39 @@ async fn a_cluster_that_loses_one_master_keeps_what_the_others_hold() {
     assert_eq!(n1.confirm(held.clone()).await.unwrap(), vec![Confirmed::Kept; held.len()]);
     assert_eq!(online().await, held.len());
     assert_eq!(n1.renew("n1").await.unwrap(), Renewed::Kept);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_master_is_away_the_nodes_of_users_on_the_others_are_known() {
+    let mut cluster = RedisCluster::start_with(&["--cluster-require-full-coverage", "no"]);
+    let slot = |key: &str| cluster.nodes()[0].cli(&["cluster", "keyslot", key]).trim().parse().unwrap();
+    let away = cluster.holder_of(slot("{s001}"));
+    let is_away = |key: &str| cluster.holder_of(slot(key)) == away;
+    let node = |wants: bool| (0..).map(|n| format!("n{n}")).find(|node| is_away(&format!("node:{node}")) == wants);
+    let (lives, unknown) = (node(false).unwrap(), node(true).unwrap());
+    let users: Vec<UserNo> = (1..=u32::from(BUCKETS)).map(UserNo).collect();
+    let lost: Vec<bool> = users.iter().map(|user| is_away(&format!("{{s{:03}}}", user.bucket(BUCKETS).0))).collect();
+    let pool = open(&cluster.url(), Spans::default()).await;
+    for node in [&lives, &unknown] {
+        pool.renew(node).await.unwrap();
+    }
+    for user in &users {
+        claim(&pool, *user, "a", &lives, user.0.into()).await;
+    }
+    let both = users[lost.iter().position(|lost| !lost).unwrap()];
+    claim(&pool, both, "b", &unknown, 100).await;
+    cluster.node(away).kill();
+
+    let holders = pool.nodes(&users).await.unwrap();
+    for ((user, lost), Holders { mut nodes, partial }) in users.iter().zip(&lost).zip(holders) {
+        nodes.sort_unstable();
+        let mut wanted = if *lost { vec![] } else { vec![lives.clone()] };
+        wanted.extend((*user == both).then(|| unknown.clone()));
+        wanted.sort_unstable();
+        assert_eq!((nodes, partial), (wanted, *lost || *user == both), "{user:?}");
+    }
+    let gone: Vec<UserNo> = users.iter().zip(&lost).filter_map(|(user, lost)| lost.then_some(*user)).collect();
+    assert!(pool.nodes(&gone).await.is_err(), "nothing is known of these");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use feedgate_common::sessions::{Confirmed, Held};
 use feedgate_common::{Sessions, UserNo};
 use tokio::join;
 
-use crate::world::{USER, a_claim, lines, saves, server, shown, two_nodes};
+use crate::world::{USER, a_claim, lines, nodes, saves, server, shown, two_nodes};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn i17_of_two_nodes_that_claim_one_device_at_once_exactly_one_survives() {
@@ -27,7 +27,7 @@ async fn i17_of_two_nodes_that_claim_one_device_at_once_exactly_one_survives() {
         assert!(saves(&n2, &winner, 2 * round).await);
         last = Some((winner.claim.node, winner.claim.connection));
     }
-    assert_eq!(n1.nodes(&[USER, UserNo(8)]).await.unwrap(), [vec![last.unwrap().0], vec![]]);
+    assert_eq!(nodes(&n1, &[USER, UserNo(8)]).await, [vec![last.unwrap().0], vec![]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

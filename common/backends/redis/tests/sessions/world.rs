@@ -56,6 +56,13 @@ pub(crate) async fn saves(pool: &RedisSessions, held: &Held, offset: u64) -> boo
     pool.save(vec![a_position(held, offset)], NOW).await.unwrap() == [true]
 }
 
+/// The nodes of these users, all of which the pool knows.
+pub(crate) async fn nodes(pool: &RedisSessions, users: &[UserNo]) -> Vec<Vec<String>> {
+    let holders = pool.nodes(users).await.unwrap();
+    assert!(holders.iter().all(|holders| !holders.partial));
+    holders.into_iter().map(|holders| holders.nodes).collect()
+}
+
 /// (device, connection) of the user's sessions.
 pub(crate) async fn shown(pool: &RedisSessions) -> Vec<(String, u64)> {
     let list = pool.list(USER).await.unwrap();
