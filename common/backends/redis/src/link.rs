@@ -322,7 +322,10 @@ fn failed(error: RedisError) -> StoreError {
         let why = error.detail().unwrap_or_default();
         return StoreError::down(format_args!("Redis: {}", why.split(" script:").next().unwrap_or(why)));
     }
-    let damaged = error.code() == Some("WRONGTYPE") || error.detail().is_some_and(|d| d.contains("user_script:"));
+    let detail = error.detail().unwrap_or_default();
+    // A slot is being moved to another master, and one of the keys of the script is there already.
+    let is_moving = detail.contains("non local key");
+    let damaged = error.code() == Some("WRONGTYPE") || (detail.contains("user_script:") && !is_moving);
     let stranger = matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig)
         || error.code().is_some_and(|code| matches!(code, "NOAUTH" | "WRONGPASS"));
     let sorted: fn(String) -> StoreError = match (damaged, stranger) {
@@ -344,6 +347,17 @@ mod tests {
             let refused = redis::parse_redis_value(said.as_bytes()).and_then(Value::extract_error).unwrap_err();
             let StoreError::Down(why) = failed(refused) else { panic!("{said}") };
             assert_eq!(&*why, "Redis: Errors writing to the AOF file: No space left on device");
+        }
+    }
+
+    #[test]
+    fn a_script_that_met_a_slot_on_its_way_to_another_master_is_tried_again_and_nothing_is_damaged() {
+        let moving =
+            "-ERR Script attempted to access a non local key in a cluster node script: 0f, on @user_script:8.\r\n";
+        let failed_inside = "-ERR Bad data format script: 0f, on @user_script:8.\r\n";
+        for (said, is_damaged) in [(moving, false), (failed_inside, true)] {
+            let refused = redis::parse_redis_value(said.as_bytes()).and_then(Value::extract_error).unwrap_err();
+            assert_eq!(matches!(failed(refused), StoreError::Corrupt(_)), is_damaged, "{said}");
         }
     }
 

@@ -6,7 +6,8 @@ use feedgate_conformance::inboxes::InboxesExt as _;
 use feedgate_engines::{Redis, RedisCluster};
 
 use crate::world::{
-    BUCKETS, KEY, READER, build, connect, entry, filled, in_step, open, push, take_in, takes_nothing, until, words,
+    BUCKETS, KEY, READER, begin, build, connect, entry, filled, finish, in_step, open, push, take_in, takes_nothing,
+    until, words,
 };
 
 /// One whose masters go on without the others.
@@ -111,4 +112,19 @@ async fn i16_a_slot_that_moves_to_another_master_is_a_new_life_there() {
     assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
     takes_nothing(&*store, served.epoch, 0..=2).await;
     assert!(build(&*store, KEY, vec![entry(1)]).await > served.epoch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_is_finished_while_its_slot_is_moved() {
+    let cluster = start();
+    let store = open(&cluster.url()).await;
+    push(&*store, &[READER]).await;
+    let epoch = begin(&*store, KEY).await;
+    let slot = slot_of(&cluster, READER.bucket(BUCKETS));
+    let (from, to) = (cluster.holder_of(slot), (cluster.holder_of(slot) + 1) % 3);
+    let (from, to, slot) = (&cluster.nodes()[from], &cluster.nodes()[to], slot.to_string());
+    to.cli(&["cluster", "setslot", &slot, "importing", &id(from)]);
+    from.cli(&["cluster", "setslot", &slot, "migrating", &id(to)]);
+    assert!(finish(&*store, KEY, epoch, vec![entry(1), entry(2)]).await, "both keys are still here");
+    assert_eq!(store.heads(&[KEY]).await.unwrap()[0].unwrap().epoch, epoch);
 }

@@ -17,8 +17,10 @@ for _, note in ipairs(call('LRANGE', key, ARGV[6] + 1, '-1')) do
     fresh[#fresh + 1] = string.sub(note, NOTED)
   end
 end
-call('DEL', key)
+-- The log goes behind the placeholder, which is cut off then. The key never goes: a slot that is being moved takes no new keys.
+local before = call('LLEN', key)
 local length = push(key, ARGV, 8)
 length = push(key, fresh, 1) or length
-if ARGV[5] ~= '' then call('PEXPIREAT', key, ARGV[5]) end
-return {'swapped', length}
+call('LTRIM', key, before, '-1')
+if ARGV[5] ~= '' then call('PEXPIREAT', key, ARGV[5]) else call('PERSIST', key) end
+return {'swapped', length - before}
