@@ -6,7 +6,7 @@
 //!                                                               any other, and each look by itself: from the log
 //! ```
 //!
-//! This is only an optimisation: without it every device gets the same changes, some of them later.
+//! This is only an optimisation: without it every device gets the same changes from the log.
 //!
 //! Invariants:
 //! - What is kept here is also in the log, because nobody is told before the append has committed: dense sequence ids
@@ -55,8 +55,8 @@ impl RecentGrowth {
         Self(on.then(|| Cache::with_weighter((BYTES_MAX / 256) as usize, BYTES_MAX, ByBytes)))
     }
 
-    /// Notes that the inbox has grown up to `head`, and that `entries` are its last changes. Not atomic: if two calls
-    /// for one inbox overlap, one of them may be lost.
+    /// Notes that the inbox has grown up to `head`, and that `entries` are its last changes. Not atomic: calls
+    /// for one inbox must come one after another.
     pub(crate) fn record(&self, key: InboxKey, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) {
         let Some(growth) = &self.0 else { return };
         let known = growth.get(&key);

@@ -216,7 +216,8 @@ impl Pool {
     /// Wakes the sessions that read this inbox, which has grown up to `head`; `entries` are its last changes. Never
     /// blocks on a session.
     pub(crate) fn has_grown(&self, key: InboxKey, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) {
-        let Some(seats) = self.seats.get(&key.reader) else { return };
+        // The entry is locked for writing, so that growth of one reader is kept in turn.
+        let Some(seats) = self.seats.get_mut(&key.reader) else { return };
         let listen = || seats.iter().filter(|seat| seat.slot.listens(key.feed));
         if listen().next().is_some() {
             // The growth is kept before a session is woken, since that session would ask for it.
@@ -315,8 +316,10 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use feedgate_common::sessions::User;
-    use feedgate_common::{Epoch, FeedId, InboxKey, Position};
+    use feedgate_common::{Entry, Epoch, FeedId, InboxKey, Position};
 
     use super::*;
 
@@ -393,6 +396,54 @@ mod tests {
         assert_eq!(grow(InboxKey::main(UserNo(7))), [woken_by_main, woken_by_main, None]);
         assert_eq!(grow(likes), [woken_by_likes, None, None]);
         assert_eq!(grow(InboxKey { feed: FeedId(4), ..likes }), [None; 3]);
+    }
+
+    /// The changes of a growth, which are asked for while the growth is being kept. Another growth comes just then.
+    struct Meanwhile<F: FnOnce()>(Option<F>);
+
+    impl<F: FnOnce()> Iterator for Meanwhile<F> {
+        type Item = Numbered;
+
+        fn next(&mut self) -> Option<Numbered> {
+            self.0.take().map(|meanwhile| {
+                meanwhile();
+                Numbered { seq: 6, entry: Entry::forget(UserNo(9), 0, None) }
+            })
+        }
+
+        fn size_hint(&self) -> (usize, Option<usize>) {
+            let left = usize::from(self.0.is_some());
+            (left, Some(left))
+        }
+    }
+
+    impl<F: FnOnce()> ExactSizeIterator for Meanwhile<F> {}
+
+    #[test]
+    fn of_two_growths_that_come_at_once_the_longer_one_stays_known() {
+        let pool = Pool::new(10, 10, RecentGrowth::new(true));
+        let phone = seated(&pool, 7, "phone");
+        phone.listen(&[FeedId::MAIN]);
+        let (key, at) = (InboxKey::main(UserNo(7)), |offset| Position { epoch: Epoch(1), offset });
+        let is_through = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let other = || {
+                pool.has_grown(key, at(7), std::iter::empty());
+                is_through.store(true, Ordering::Release);
+            };
+            let meanwhile = || {
+                scope.spawn(other);
+                // The other one waits for this one, so this one may not wait for it.
+                for _ in 0..10_000 {
+                    if is_through.load(Ordering::Acquire) {
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
+            };
+            pool.has_grown(key, at(6), Meanwhile(Some(meanwhile)));
+        });
+        assert_eq!(pool.growth.head_after(key, at(5)), Some(at(7)));
     }
 
     #[test]
