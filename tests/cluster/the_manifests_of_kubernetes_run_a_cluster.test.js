@@ -77,6 +77,15 @@ test("a pod has the time that its process takes to end", () => {
   assert.ok((2 * told.timeline.drain_ms) / 1000 < pod("timeline").spec.terminationGracePeriodSeconds);
 });
 
+test("a pod that migrates a large database is not killed before the process itself gives up", async () => {
+  const connect = await readFile(new URL("../../common/backends/postgres/src/connect.rs", import.meta.url), "utf8");
+  const [, seconds] = /const MIGRATION: Duration = Duration::from_secs\((\d+)\)/.exec(connect);
+  for (const name of ["gateway", "timeline"]) {
+    const { periodSeconds, failureThreshold } = container(name).startupProbe;
+    assert.ok(periodSeconds * failureThreshold >= Number(seconds), `${name}: ${periodSeconds * failureThreshold} s`);
+  }
+});
+
 /** Starts the process of a pod on this machine: directories that it mounts lie in `root`, each of its ports is a free one. */
 async function started(t, name, root, ports) {
   const moved = (value) => {

@@ -18,7 +18,7 @@ fn in_a_cluster(database: &str, arrive: fn(&Arc<dyn Archive>, &Arc<dyn Inboxes>)
     let _entered = runtime.enter();
     let (postgres, redis) = (Postgres::shared().database(database), Redis::start());
     let policy = Policy { pull_above: u64::MAX, ..Policy::default() };
-    let options = Options { max_connections: 4, buckets: BUCKETS, policy };
+    let options = Options { max_connections: 4, buckets: BUCKETS, policy, ..Options::default() };
     let archive = runtime.block_on(PostgresArchive::connect(&postgres, options)).expect("PostgreSQL answers");
     let archive: Arc<dyn Archive> = Arc::new(archive);
     let link = runtime.block_on(Link::connect(&redis.url(), Timeouts::default())).expect("Redis answers");

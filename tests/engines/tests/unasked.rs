@@ -33,7 +33,7 @@ struct Town {
 impl Town {
     async fn open(database: &str) -> Self {
         let (postgres, redis) = (Postgres::shared().database(database), Redis::start());
-        let options = Options { max_connections: 4, buckets: BUCKETS, policy: Policy::default() };
+        let options = Options { max_connections: 4, buckets: BUCKETS, policy: Policy::default(), ..Options::default() };
         let archive = Arc::new(PostgresArchive::connect(&postgres, options).await.unwrap());
         let link = Link::connect(&redis.url(), Timeouts::default()).await.unwrap();
         let inboxes = RedisInboxes::open(link, archive.clone(), BUCKETS).await.unwrap();

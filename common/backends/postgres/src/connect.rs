@@ -11,7 +11,8 @@ use std::time::Duration;
 use feedgate_common::accept::Policy;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_tls::StoreTls;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::error::DatabaseError;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions, Connection, SqlSafeStr};
 use tokio::time::timeout;
@@ -22,7 +23,7 @@ use crate::pool::{self, Pool};
 /// The oldest version of PostgreSQL that is accepted.
 const OLDEST: i32 = 14;
 
-/// How long a start waits for the server.
+/// How long a start waits for the server, unless the options say otherwise.
 const START: Duration = Duration::from_secs(60);
 
 /// How long a start waits until this or another process has brought the tables to this version. An index over hundreds
@@ -84,18 +85,21 @@ pub struct Options {
     pub buckets: u16,
     /// The configured rules for writes. Nodes may have different policies.
     pub policy: Policy,
+    /// How long a start waits for a session with the server. Migrations have a time of their own, since they may take
+    /// long.
+    pub reach_within: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_connections: 16, buckets: 64, policy: Policy::default() }
+        Self { max_connections: 16, buckets: 64, policy: Policy::default(), reach_within: START }
     }
 }
 
 /// Connects, and prepares the store. Answers the pool of connections and the number of buckets in the store's layout.
 pub(crate) async fn open(url: &str, tls: &StoreTls, options: Options) -> Result<(Pool, u16)> {
     let connect = by_tls(parse(url)?, tls);
-    let buckets = prepare(&connect, options.buckets.max(1)).await?;
+    let buckets = prepare(&connect, options).await?;
     let database = connect.get_database().unwrap_or(connect.get_username());
     if buckets != options.buckets {
         let other = options.buckets;
@@ -107,7 +111,7 @@ pub(crate) async fn open(url: &str, tls: &StoreTls, options: Options) -> Result<
 }
 
 /// Checks the server, and brings its tables to this version. Answers the store's number of buckets.
-async fn prepare(connect: &PgConnectOptions, buckets: u16) -> Result<u16> {
+async fn prepare(connect: &PgConnectOptions, options: Options) -> Result<u16> {
     let starting = async {
         let mut session = reach(&connect.clone().options(SESSION)).await?;
         check(&mut session).await?;
@@ -115,22 +119,26 @@ async fn prepare(connect: &PgConnectOptions, buckets: u16) -> Result<u16> {
         // A migration may take longer than a statement of a session.
         reach(connect).await
     };
-    let mut connection = timeout(START, starting).await.unwrap_or_else(|_| too_late(START))?;
+    let silent = || {
+        StoreError::unavailable(format_args!(
+            "what listens at {} gave no session within {:.1?}; is it PostgreSQL?",
+            pool::address(connect),
+            options.reach_within
+        ))
+    };
+    let mut connection = timeout(options.reach_within, starting).await.unwrap_or_else(|_| Err(silent()))?;
     let migrating = async {
         migrate(&mut connection).await?;
-        layout(&mut connection, buckets).await.map_err(fault::store_error)
+        layout(&mut connection, options.buckets.max(1)).await.map_err(fault::store_error)
     };
-    let kept = timeout(MIGRATION, migrating).await.unwrap_or_else(|_| too_late(MIGRATION))?;
+    let late = || StoreError::unavailable(format_args!("the tables were not ready within {MIGRATION:?}"));
+    let kept = timeout(MIGRATION, migrating).await.unwrap_or_else(|_| Err(late()))?;
     _ = connection.close().await;
     Ok(kept)
 }
 
 async fn reach(options: &PgConnectOptions) -> Result<PgConnection> {
     options.connect().await.map_err(|error| pool::unreachable(options, error))
-}
-
-fn too_late<T>(waited: Duration) -> Result<T> {
-    Err(StoreError::unavailable(format_args!("PostgreSQL was not ready within {waited:?}")))
 }
 
 /// The number of the last migration of this version.
@@ -222,11 +230,37 @@ async fn migrate(connection: &mut PgConnection) -> Result<()> {
     });
     let mut migrator = Migrator::with_migrations(migrations.into());
     migrator.set_ignore_missing(true);
-    let failed = |error| {
-        StoreError::unavailable(format_args!("the tables could not be brought to this version: {error}"))
-            .with_source(error)
-    };
-    migrator.run_direct(None, connection, false).await.map_err(failed)
+    if let Some(from) = version(connection).await?.filter(|from| *from < newest()) {
+        let to = newest();
+        tracing::info!(from, to, "the tables are brought to this version; let it end, it may take minutes");
+    }
+    migrator.run_direct(None, connection, false).await.map_err(unmigrated)
+}
+
+/// The last migration of the tables, whichever version made it. `None` if the database has no tables of Feedgate.
+pub(crate) async fn version(connection: &mut PgConnection) -> Result<Option<i64>> {
+    const HAS_TABLES: &str = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+    const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations";
+    let has_tables = sqlx::query_scalar(HAS_TABLES).fetch_one(&mut *connection).await.map_err(fault::store_error)?;
+    match has_tables {
+        true => sqlx::query_scalar(VERSION).fetch_one(connection).await.map_err(fault::store_error),
+        false => Ok(None),
+    }
+}
+
+/// The error for migrations that did not end. It may pass by itself if the server or the connection failed.
+fn unmigrated(error: MigrateError) -> StoreError {
+    const WHAT: &str = "the tables could not be brought to this version";
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+            let Some(help) = fault::bars_migration(&error) else {
+                return StoreError::unavailable(format_args!("{WHAT}: {error}")).with_source(error);
+            };
+            let said = error.as_database_error().map(DatabaseError::message).unwrap_or_default();
+            StoreError::misconfigured(format_args!("{WHAT}: {said} ({help})"))
+        }
+        error => StoreError::misconfigured(format_args!("{WHAT}: {error}")).with_source(error),
+    }
 }
 
 /// The number of buckets with which the store was made; a new store is made with `buckets`.

@@ -75,6 +75,15 @@ pub(crate) fn is_disk_full(error: &Error) -> bool {
     database(error).is_some_and(|error| error.code() == DISK_FULL)
 }
 
+/// What a person has to change before a migration that failed in this way can end; `None` if it may end by itself.
+pub(crate) fn bars_migration(error: &Error) -> Option<&'static str> {
+    match database(error)?.code() {
+        "42501" => Some("the user in archive_url must own the database and its tables"),
+        code if code.starts_with("42") => Some("give Feedgate a database of its own, which holds no other tables"),
+        _ => None,
+    }
+}
+
 /// The error as callers of the Archive get it: `Corrupt` for damaged rows, `Misconfigured` for what a person has to
 /// change, else `Unavailable`.
 pub(crate) fn store_error(error: Error) -> StoreError {

@@ -232,7 +232,8 @@ impl Pool {
     }
 }
 
-fn address(options: &PgConnectOptions) -> String {
+/// Where the server is, as errors name it.
+pub(crate) fn address(options: &PgConnectOptions) -> String {
     match options.get_socket() {
         Some(socket) => socket.display().to_string(),
         None => format!("{}:{}", options.get_host(), options.get_port()),
@@ -252,6 +253,10 @@ pub(crate) fn unreachable(options: &PgConnectOptions, error: sqlx::Error) -> Sto
         sqlx::Error::Tls(cause) => {
             StoreError::misconfigured(format_args!("no TLS with PostgreSQL at {}: {cause}", address(options)))
         }
+        sqlx::Error::Protocol(why) => StoreError::unavailable(format_args!(
+            "what listens at {} does not speak as PostgreSQL does: {why}",
+            address(options)
+        )),
         error => fault::store_error(error),
     }
 }

@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, io};
 
 use feedgate_common::StoreError;
@@ -16,6 +17,11 @@ use feedgate_common::archive::{ArchiveCounts, Names, Status};
 use feedgate_engines::{PortTaken, Postgres, free_port, on_free_ports};
 use feedgate_postgres::{Options, PostgresArchive};
 use server::{execute, open, server, user};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Executor};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 
 async fn failure(url: &str) -> StoreError {
     match PostgresArchive::connect(url, Options::default()).await {
@@ -100,8 +106,57 @@ async fn what_is_wrong_with_a_url_or_its_server_is_said_and_what_would_be_right(
     execute(&there, "SELECT pg_reload_conf()").await;
     let why = refusal(&format!("postgres://guest:wrong@{address}/there")).await;
     assert!(why.contains("password") && why.contains("archive_url"), "{why}");
-    let why = failure(&format!("postgres://guest:right@{address}/there")).await.to_string();
-    assert!(why.contains("permission denied"), "{why}");
+    let why = refusal(&format!("postgres://guest:right@{address}/there")).await;
+    assert!(why.contains("permission denied for schema public") && why.contains("must own the database"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_holds_the_tables_of_others_is_refused_and_so_are_migrations_that_were_changed() {
+    let url = server().database("of_others");
+    execute(&url, "CREATE TABLE items (a integer)").await;
+    let why = refusal(&url).await;
+    assert!(why.contains("\"items\" already exists") && why.contains("a database of its own"), "{why}");
+    let url = server().database("changed");
+    open(&url).await;
+    execute(&url, "UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 3").await;
+    let why = refusal(&url).await;
+    assert!(why.contains("migration 3 was previously applied but has been modified"), "{why}");
+}
+
+/// Rows that a backup holds locked for a minute, or an index over many rows, must not end the start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_takes_as_long_as_it_needs_however_short_a_start_waits_for_the_server() {
+    let url = server().database("long");
+    open(&url).await;
+    execute(&url, "ALTER TABLE authors DROP COLUMN finished; DELETE FROM _sqlx_migrations WHERE version = 21").await;
+    let mut holder = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+    holder.execute("BEGIN; LOCK TABLE authors").await.unwrap();
+    let options = Options { buckets: 16, reach_within: Duration::from_secs(2), ..Options::default() };
+    let mut start = tokio::spawn(async move { PostgresArchive::connect(&url, options).await.map(drop) });
+    assert!(timeout(Duration::from_secs(5), &mut start).await.is_err(), "the start has ended");
+    holder.execute("COMMIT").await.unwrap();
+    start.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_is_no_postgresql_is_named_by_its_address() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap();
+    let url = format!("postgres://feedgate@{address}/x");
+    let options = Options { reach_within: Duration::from_millis(200), ..Options::default() };
+    let Err(error) = PostgresArchive::connect(&url, options).await else { panic!("{url} was taken") };
+    let error = error.to_string();
+    assert!(error.contains(&format!("what listens at {address} gave no session within 200.0ms")), "{error}");
+    drop(silent);
+    let other = TcpListener::bind(address).await.unwrap();
+    let greets = tokio::spawn(async move {
+        let (mut peer, _) = other.accept().await.unwrap();
+        peer.write_all(b"INFO {}\r\n").await.unwrap();
+        peer
+    });
+    let error = failure(&url).await.to_string();
+    assert!(error.contains(&format!("what listens at {address} does not speak as PostgreSQL does")), "{error}");
+    greets.await.unwrap();
 }
 
 /// PgBouncer takes no settings of a session, or drops them if it is told to. Without them a statement could run for

@@ -43,8 +43,12 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
 
     let options =
         feedgate_postgres::Options { buckets: settings.buckets, policy: settings.policy(), ..Default::default() };
-    let connect = || PostgresArchive::connect_with(postgres.url.reveal(), &tls, options);
-    let archive = patience.until_there(&postgres, connect).await?;
+    // A migration of large tables takes longer than a start waits for an engine.
+    let connect = || {
+        let options = feedgate_postgres::Options { reach_within: patience.of_a_try(), ..options };
+        PostgresArchive::connect_with(postgres.url.reveal(), &tls, options)
+    };
+    let archive = patience.until_ready(&postgres, connect).await?;
     // The Archive's number of buckets is fixed when the Archive is made, and the other stores use the same number.
     let buckets = archive.buckets();
     let mut registry = metrics::registry();

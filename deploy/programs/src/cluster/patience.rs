@@ -24,6 +24,9 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The least time between two lines in the log.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 
+/// The longest time that one try of an engine waits for its answer, if the try does more once there is one.
+const TRY: Duration = Duration::from_secs(5);
+
 /// Why a connection failed.
 pub(super) trait Failure: Error + Send + Sync + 'static {
     /// Whether waiting cannot help, since a person has to change or repair something.
@@ -65,6 +68,11 @@ impl Patience {
         Self { until: Instant::now() + Duration::from_secs(secs.into()), secs }
     }
 
+    /// How long the next try may wait for an answer.
+    pub(super) fn of_a_try(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now()).clamp(AGAIN, TRY)
+    }
+
     /// Calls `connect` until it succeeds, is refused, or the time is over. Cancel safe.
     ///
     /// # Errors
@@ -74,21 +82,45 @@ impl Patience {
         engine: &Engine<'_>,
         connect: impl Fn() -> F,
     ) -> anyhow::Result<T> {
+        let bounded =
+            || async { tokio::time::timeout_at(self.until.max(Instant::now() + AGAIN), connect()).await.ok() };
+        self.until(engine, bounded).await
+    }
+
+    /// As [`until_there`](Self::until_there), but no try is cut short: `connect` itself waits at most
+    /// [`of_a_try`](Self::of_a_try) for an answer, and then has work that ends in its own time. Cancel safe.
+    ///
+    /// # Errors
+    /// The last failure of `connect`, which is the source of the error.
+    pub(super) async fn until_ready<T, E: Failure, F: Future<Output = Result<T, E>>>(
+        &self,
+        engine: &Engine<'_>,
+        connect: impl Fn() -> F,
+    ) -> anyhow::Result<T> {
+        self.until(engine, || async { Some(connect().await) }).await
+    }
+
+    /// Calls `connect`, which answers `None` if it was cut short, until it succeeds, is refused, or the time is over.
+    async fn until<T, E: Failure, F: Future<Output = Option<Result<T, E>>>>(
+        &self,
+        engine: &Engine<'_>,
+        connect: impl Fn() -> F,
+    ) -> anyhow::Result<T> {
         let Engine { name, setting, url } = engine;
         let mut said: Option<Instant> = None;
         // The error of the last try that was not cut short.
         let mut heard = "no answer".to_owned();
         loop {
-            let error = match tokio::time::timeout_at(self.until.max(Instant::now() + AGAIN), connect()).await {
-                Ok(Ok(there)) => return Ok(there),
-                Ok(Err(error)) if error.is_hopeless() => {
+            let error = match connect().await {
+                Some(Ok(there)) => return Ok(there),
+                Some(Err(error)) if error.is_hopeless() => {
                     return Err(anyhow!(error).context(format!("{name} ({setting} = \"{url}\")")));
                 }
-                Ok(Err(error)) => {
+                Some(Err(error)) => {
                     heard = error.to_string();
                     anyhow!(error)
                 }
-                Err(_) => anyhow!(heard.clone()),
+                None => anyhow!(heard.clone()),
             };
             if Instant::now() + AGAIN >= self.until {
                 return Err(error.context(format!(
@@ -158,6 +190,20 @@ mod tests {
         };
         let error = Patience::new(3).until_there(&engine, connect).await.unwrap_err();
         assert!(error.root_cause().to_string().ends_with("silent"), "{error:#}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_begins_once_the_engine_is_there_is_not_cut_short() {
+        let url = StoreUrl::new("postgres://a:1");
+        let engine = Engine { name: "PostgreSQL", setting: "archive_url", url: &url };
+        let patience = Patience::new(3);
+        let migrate = || async {
+            sleep(Duration::from_secs(600)).await;
+            Ok::<_, StoreError>(())
+        };
+        assert!(patience.until_ready(&engine, migrate).await.is_ok());
+        assert_eq!(patience.of_a_try(), AGAIN);
+        assert_eq!((Patience::new(2).of_a_try(), Patience::new(60).of_a_try()), (Duration::from_secs(2), TRY));
     }
 
     #[tokio::test(start_paused = true)]

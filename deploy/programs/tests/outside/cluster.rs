@@ -6,7 +6,7 @@ use std::process::Command;
 use feedgate_engines::{Nats, Postgres, Redis};
 use rustix::process::Signal;
 
-use crate::server::{Running, Server, directory, feedgate, ok, program, refusal, refused};
+use crate::server::{Running, Server, directory, feedgate, ok, program, refusal, refused, soon};
 
 /// Engines, and a directory with the settings and secrets of everybody who runs over them.
 struct Cluster {
@@ -113,6 +113,26 @@ fn an_engine_that_never_comes_ends_the_start_with_its_name() {
     let (code, stderr) = refusal(cluster.timeline().env("FEEDGATE_WAIT_FOR_STORES_SECS", "10"));
     let wants = format!("timeline: Redis (inbox_url = \"{}\") was not there within 10 s", cluster.redis.url());
     assert!(code == 1 && stderr.contains(&wants), "{stderr}");
+}
+
+#[test]
+fn a_migration_goes_on_after_the_time_that_a_start_waits_for_engines() {
+    let cluster = Cluster::start("migrating");
+    terminate(start(cluster.timeline()));
+    let sql = |statements: &str| Postgres::shared().psql("migrating", &[statements]);
+    // As the version before left it.
+    sql("drop function edges_came_or_went, edges_updated, reader_listens, followers_changed cascade;
+         alter table follower_counts drop column changed; alter table authors drop column finished;
+         delete from _sqlx_migrations where version > 20");
+    let holder = std::thread::spawn(move || sql("lock table authors; select pg_sleep(8)"));
+    let held = "select count(*) from pg_locks where relation = 'authors'::regclass and mode = 'AccessExclusiveLock'";
+    soon("the table is locked", || sql(held).trim() == "1");
+    let mut worker = cluster.timeline();
+    worker.env("FEEDGATE_WAIT_FOR_STORES_SECS", "3");
+    let mut worker = Running::start(worker);
+    worker.says("the tables are brought to this version");
+    terminate(Server::of(worker));
+    holder.join().unwrap();
 }
 
 #[test]

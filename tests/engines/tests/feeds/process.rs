@@ -78,7 +78,7 @@ pub(crate) struct Process {
 impl Process {
     async fn start(engines: &Engines, name: &str, Backfill { brings, whole_past }: Backfill) -> Self {
         let policy = Policy { pull_above: PULL_ABOVE, whole_past };
-        let options = Options { max_connections: 8, buckets: BUCKETS, policy };
+        let options = Options { max_connections: 8, buckets: BUCKETS, policy, ..Options::default() };
         let archive: Arc<dyn Archive> =
             Arc::new(patient(|| PostgresArchive::connect(&engines.postgres, options)).await);
         patient(|| name_feeds(&*archive)).await;
