@@ -18,10 +18,6 @@ use checks::{CHECKS, Rule};
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// The number of the last migration.
-const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations";
-
-const HAS_TABLES: &str = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
-
 const OUTSTANDING: &str = "
 SELECT count(*), min(due) FILTER (WHERE due > 0) FROM (
     SELECT due FROM authors WHERE due IS NOT NULL
@@ -54,18 +50,20 @@ pub async fn check_with(url: &str, tls: &StoreTls) -> Result<Report> {
 
 /// Fails unless the tables have this version, since the checks name the tables and columns of this version.
 async fn expect_tables(connection: &mut PgConnection) -> Result<()> {
-    let has_tables = sqlx::query_scalar(HAS_TABLES).fetch_one(&mut *connection).await.map_err(fault::store_error)?;
-    let version: Option<i64> = match has_tables {
-        true => sqlx::query_scalar(VERSION).fetch_one(connection).await.map_err(fault::store_error)?,
-        false => None,
-    };
     let newest = connect::newest();
-    let why = match version {
+    let why = match connect::version(connection).await? {
         Some(version) if version == newest => return Ok(()),
-        Some(version) => format!("the tables have version {version}, and this program looks at version {newest}"),
-        None => "the database has no tables of Feedgate".to_owned(),
+        Some(version) if version > newest => format!(
+            "the tables have version {version} of a later program, and this one looks at version {newest}; run the doctor of \
+             the later program"
+        ),
+        Some(version) => format!(
+            "the tables have version {version}, and this program looks at version {newest}; a server of this version brings \
+             them to it as it starts"
+        ),
+        None => "the database has no tables of Feedgate; a server makes them as it starts".to_owned(),
     };
-    Err(StoreError::misconfigured(format_args!("{why}; a server of this version brings them to it as it starts")))
+    Err(StoreError::misconfigured(why))
 }
 
 async fn look(connection: &mut PgConnection) -> sqlx::Result<Report> {
