@@ -34,6 +34,7 @@ impl Display for StoreUrl {
         let (scheme, rest) = match (self.0.split_once("://"), self.0.split_once(':')) {
             (Some(parts), _) => parts,
             (None, Some((scheme, ""))) => return write!(f, "{scheme}:"),
+            (None, None) if self.0.is_empty() => return Ok(()),
             // This is no URL, but it may be a password in the wrong place.
             (None, _) => return f.write_str("…"),
         };
@@ -79,6 +80,8 @@ mod tests {
             ("nats://secret@c", "nats://***@c"),
             ("redis:secret", "…"),
             ("secret", "…"),
+            // As from a variable or a file that is there and empty.
+            ("", ""),
         ] {
             let url = StoreUrl::new(url);
             assert_eq!(url.to_string(), shown);

@@ -53,7 +53,10 @@ const OLDEST: (u64, u64) = (2, 10);
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
     /// The URL is not one of a nats-server.
-    #[error("{0:?} is not the URL of a nats-server, as in nats://127.0.0.1:4222 or tls://user:password@host:4222")]
+    #[error(
+        "{0:?} is not the URL of a nats-server, as in nats://127.0.0.1:4222 or tls://user:password@host:4222, in which a \
+         / ? # @ or % of the password is %2F %3F %23 %40 or %25"
+    )]
     NoUrl(String),
     /// No server answers at this address.
     #[error("no connection to nats-server at {at}: {why}")]

@@ -148,7 +148,8 @@ pub(crate) fn newest() -> i64 {
 
 /// The options of the database that a URL names.
 pub(crate) fn parse(url: &str) -> Result<PgConnectOptions> {
-    const RIGHT: &str = "an archive_url is postgres://user:password@host:port/database";
+    const RIGHT: &str = "an archive_url is postgres://user:password@host:port/database, in which a / ? # @ or % of the \
+                         password is %2F %3F %23 %40 or %25";
     if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
         return Err(StoreError::misconfigured(RIGHT));
     }

@@ -91,6 +91,8 @@ async fn what_is_wrong_with_a_url_or_its_server_is_said_and_what_would_be_right(
     assert!(why.contains("postgres://user:password@host:port/database"), "{why}");
     let why = refusal("postgres://guest:s3cret@host:notaport/x").await;
     assert!(why.contains("postgres://user:password@host:port/database") && !why.contains("s3cret"), "{why}");
+    let why = refusal("postgres://guest:a/b@host/x").await;
+    assert!(why.contains("a / ? # @ or % of the password is %2F"), "{why}");
     let away = failure("postgres://feedgate@127.0.0.1:1/there").await;
     assert!(matches!(&away, StoreError::Unavailable(why) if why.contains("no PostgreSQL at 127.0.0.1:1")), "{away}");
     let source = away.source().and_then(|source| source.downcast_ref::<io::Error>());

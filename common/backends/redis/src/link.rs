@@ -107,7 +107,12 @@ impl Link {
     async fn connected(url: &str, tls: &StoreTls, timeouts: Timeouts) -> Result<Self> {
         let hosts = cluster_hosts(url);
         let infos = hosts.iter().map(|host| host[..].into_connection_info()).collect::<RedisResult<Vec<_>>>();
-        let infos = infos.map_err(|error| StoreError::misconfigured(format_args!("inbox_url: {error}")))?;
+        let infos = infos.map_err(|error| {
+            StoreError::misconfigured(format_args!(
+                "an inbox_url is redis://user:password@host:port, in which a / ? # @ or % of the password is %2F %3F %23 \
+                 %40 or %25: {error}"
+            ))
+        })?;
         if let [one] = &infos[..] {
             let single = Single::new(one.clone(), tls.clone(), timeouts);
             let link = Self::over(Route::Single(Arc::new(single)), timeouts, 1);
