@@ -105,6 +105,11 @@ impl Link {
     }
 
     async fn connected(url: &str, tls: &StoreTls, timeouts: Timeouts) -> Result<Self> {
+        if url.matches("://").count() > 1 {
+            return Err(StoreError::misconfigured(
+                "inbox_url names the scheme once, also before several hosts: redis://HOST:PORT,HOST:PORT",
+            ));
+        }
         let hosts = cluster_hosts(url);
         let infos = hosts.iter().map(|host| host[..].into_connection_info()).collect::<RedisResult<Vec<_>>>();
         let infos = infos.map_err(|error| {
@@ -116,7 +121,9 @@ impl Link {
         if let [one] = &infos[..] {
             let single = Single::new(one.clone(), tls.clone(), timeouts);
             let link = Self::over(Route::Single(Arc::new(single)), timeouts, 1);
-            if !server::check(&link.info().await?)? {
+            let info = link.info().await?;
+            if !server::check(&info)? {
+                server::warn_of_eviction(&[info]);
                 return Ok(link);
             }
         }
@@ -124,7 +131,15 @@ impl Link {
         let connected = tokio::time::timeout(timeouts.connect, connecting).await;
         let cluster = connected.map_err(|_| silent(timeouts.connect))?.map_err(failed)?;
         let link = Self::over(Route::Cluster(cluster), timeouts, SHARES);
-        server::check(&link.info().await?)?;
+        let info = link.info().await?;
+        server::check(&info)?;
+        // Each master has its own policy. If one is away just now, the one that has answered is looked at.
+        let all = link.on_masters(&cmd("INFO")).await.unwrap_or_default();
+        let mut infos: Vec<String> = all.into_iter().filter_map(|info| redis::from_redis_value(info).ok()).collect();
+        if infos.is_empty() {
+            infos.push(info);
+        }
+        server::warn_of_eviction(&infos);
         Ok(link)
     }
 
@@ -331,14 +346,38 @@ fn failed(error: RedisError) -> StoreError {
     // A slot is being moved to another master, and one of the keys of the script is there already.
     let is_moving = detail.contains("non local key");
     let damaged = error.code() == Some("WRONGTYPE") || (detail.contains("user_script:") && !is_moving);
-    let stranger = matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig)
-        || error.code().is_some_and(|code| matches!(code, "NOAUTH" | "WRONGPASS"));
-    let sorted: fn(String) -> StoreError = match (damaged, stranger) {
-        (true, _) => StoreError::corrupt,
-        (_, true) => StoreError::misconfigured,
-        _ => StoreError::unavailable,
-    };
-    sorted(format!("Redis: {error}")).with_source(error)
+    if damaged {
+        return StoreError::corrupt(format_args!("Redis: {error}")).with_source(error);
+    }
+    if error.kind() == ErrorKind::Parse {
+        // The words of the parser say nothing more, and have several lines.
+        return StoreError::unavailable(
+            "what listens there does not speak as Redis does; check host and port in inbox_url",
+        );
+    }
+    match to_change(&error) {
+        Some(help) => StoreError::misconfigured(format_args!("Redis: {error} ({help})")).with_source(error),
+        None => StoreError::unavailable(format_args!("Redis: {error}")).with_source(error),
+    }
+}
+
+/// What a person has to change before the server takes such a call; `None` if it may take it later.
+fn to_change(error: &RedisError) -> Option<&'static str> {
+    const PASSWORD: &str = "check the password in inbox_url, as in redis://:PASSWORD@HOST:PORT";
+    let says = |words: &str| error.detail().is_some_and(|detail| detail.contains(words));
+    match error.code() {
+        Some("NOAUTH" | "WRONGPASS") => Some(PASSWORD),
+        Some("NOPERM") => Some("the user in inbox_url needs the right to all keys and commands: ~* +@all"),
+        _ if error.kind() == ErrorKind::AuthenticationFailed => Some(PASSWORD),
+        _ if says("SELECT is not allowed in cluster mode") => {
+            Some("a Redis Cluster has one database; leave its number out of inbox_url")
+        }
+        _ if says("cluster support disabled") => {
+            Some("several hosts in inbox_url are the nodes of one Redis Cluster; name a server that is in none alone")
+        }
+        _ if error.kind() == ErrorKind::InvalidClientConfig => Some("inbox_url is redis://:PASSWORD@HOST:PORT"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -375,7 +414,31 @@ mod tests {
             assert!(matches!(error, StoreError::Misconfigured(_)), "{error}");
             let source = error.source().and_then(|source| source.downcast_ref::<RedisError>());
             assert_eq!(source.and_then(RedisError::code), Some(code));
+            assert!(error.to_string().contains("check the password in inbox_url"), "{error}");
         }
+    }
+
+    #[test]
+    fn what_a_person_has_to_change_is_said_and_is_no_reason_to_wait() {
+        for (said, help) in [
+            ("-NOPERM this user has no permissions to run the 'info' command", "~* +@all"),
+            ("-ERR SELECT is not allowed in cluster mode", "leave its number out of inbox_url"),
+            ("-ERR This instance has cluster support disabled", "the nodes of one Redis Cluster"),
+        ] {
+            let refused = redis::parse_redis_value(format!("{said}\r\n").as_bytes());
+            let error = failed(refused.and_then(Value::extract_error).unwrap_err());
+            assert!(matches!(&error, StoreError::Misconfigured(why) if why.contains(help)), "{error}");
+        }
+        let error = failed(redis::parse_redis_value(b"INFO {}\r\n").unwrap_err());
+        assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("does not speak as Redis")), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_url_that_repeats_its_scheme_is_refused_with_what_would_be_right() {
+        let refused = Link::connect("redis://a:7000,redis://b:7001", Timeouts::default()).await.err().unwrap();
+        assert!(matches!(&refused, StoreError::Misconfigured(why) if why.contains("HOST:PORT,HOST:PORT")), "{refused}");
+        let refused = Link::connect("redis://:a/b@c:7000", Timeouts::default()).await.err().unwrap();
+        assert!(matches!(&refused, StoreError::Misconfigured(why) if why.contains("/ ? # @ or %")), "{refused}");
     }
 
     #[test]

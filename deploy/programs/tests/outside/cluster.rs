@@ -148,6 +148,7 @@ fn what_waiting_cannot_mend_ends_the_start_at_once() {
     let wrong = cluster.redis.url().replace("redis://", "redis://:wrong@");
     for url in [wrong, cluster.redis.url()] {
         let (code, stderr) = refusal(cluster.gateway("a").env("FEEDGATE_INBOX_URL", url));
+        assert!(stderr.contains("check the password in inbox_url"), "{stderr}");
         assert!(code == 1 && stderr.contains("Redis (inbox_url = ") && !stderr.contains("wrong@"), "{stderr}");
         assert!(!stderr.contains("was not there within"), "{stderr}");
     }

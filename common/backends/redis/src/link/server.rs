@@ -8,10 +8,7 @@ use feedgate_common::error::Result;
 /// # Errors
 /// `Misconfigured` if the server is too old, or a replica outside a cluster.
 pub(super) fn check(info: &str) -> Result<bool> {
-    let field = |name: &str| {
-        let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        value.map(str::trim).unwrap_or_default()
-    };
+    let field = |name: &str| field(info, name);
     let version = field("redis_version");
     if version.split('.').next().and_then(|major| major.parse().ok()).is_none_or(|major: u32| major < 7) {
         let wanted = format_args!("Redis is version {version:?}; Feedgate needs 7.0 or later");
@@ -25,15 +22,30 @@ pub(super) fn check(info: &str) -> Result<bool> {
             master.0, master.1
         )));
     }
-    let policy = field("maxmemory_policy");
-    if policy != "noeviction" {
+    Ok(cluster)
+}
+
+/// Warns if one of the servers with these `INFO`s throws keys away when its memory is full.
+pub(super) fn warn_of_eviction(infos: &[String]) {
+    if let Some((policy, port)) = evicting(infos) {
         tracing::warn!(
             policy,
+            port,
             "Redis may evict inboxes: nothing is lost, but each is rebuilt from the Archive and its devices are reset; \
              set maxmemory-policy to noeviction"
         );
     }
-    Ok(cluster)
+}
+
+/// The policy and the port of the first server that may evict keys.
+fn evicting(infos: &[String]) -> Option<(&str, &str)> {
+    let policies = infos.iter().map(|info| (field(info, "maxmemory_policy"), field(info, "tcp_port")));
+    policies.into_iter().find(|(policy, _)| *policy != "noeviction")
+}
+
+fn field<'a>(info: &'a str, name: &str) -> &'a str {
+    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.map(str::trim).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -45,6 +57,14 @@ mod tests {
             "# Server\r\nredis_version:{version}\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n# Replication\r\nrole:{role}\r\n\
              master_host:10.0.0.1\r\nmaster_port:6379\r\n# Cluster\r\ncluster_enabled:{cluster}\r\n"
         )
+    }
+
+    #[test]
+    fn each_master_of_a_cluster_is_asked_whether_it_evicts() {
+        let right = info("7.0.15", "master", "1");
+        assert_eq!(evicting(&[right.clone(), right.clone()]), None);
+        let other = right.replace("noeviction", "allkeys-lru").replace("# Memory", "tcp_port:7001\r\n# Memory");
+        assert_eq!(evicting(&[right, other]), Some(("allkeys-lru", "7001")));
     }
 
     #[test]
