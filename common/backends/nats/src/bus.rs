@@ -17,7 +17,7 @@ use std::time::Duration;
 use async_nats::client::RequestErrorKind;
 use async_nats::connection::State;
 use async_nats::jetstream::context::{AccountError, AccountErrorKind, Context, ContextBuilder};
-use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 use feedgate_tls::StoreTls;
@@ -39,6 +39,9 @@ const KEEPALIVE: Duration = Duration::from_secs(2);
 
 /// How long a call waits for a connection that was lost just now.
 const BLIP: Duration = Duration::from_millis(250);
+
+/// The least time between two lines in the log about rights that are missing.
+const FORBIDDEN_EVERY: Duration = Duration::from_secs(10);
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(20);
 const RECONNECT_MAX: Duration = Duration::from_millis(500);
@@ -68,13 +71,12 @@ pub enum BusError {
         why: ConnectError,
     },
     /// The server does not accept the user and password, or the token.
-    #[error("no connection to nats-server at {at}: {why}")]
+    #[error("nats-server at {at} takes no connection: {why}; check user and password, or the token, in bus_url")]
     Unauthorized {
         /// The host and port that were tried.
         at: String,
         /// The error of the NATS client.
-        #[source]
-        why: ConnectError,
+        why: ConnectErrorKind,
     },
     /// The server has no TLS, or another certificate than it should have, or wants one of ours.
     #[error("no TLS with nats-server at {at}: {why}")]
@@ -101,6 +103,16 @@ pub enum BusError {
         /// The client's error, with the server's words.
         #[source]
         why: AccountError,
+    },
+    /// The server has refused a message or a subscription of this user.
+    #[error(
+        "the user in bus_url lacks a right at {at}: {why}; it needs feed.>, $JS.API.>, $JS.ACK.> and _INBOX.> (docs/nats.md)"
+    )]
+    Forbidden {
+        /// The host and port that were tried.
+        at: String,
+        /// The server's words, with the subject.
+        why: String,
     },
 }
 
@@ -146,6 +158,8 @@ impl Bus {
         let (connect, connections) = watch::channel(0);
         let lost = Arc::new(Mutex::new(None));
         let losing = lost.clone();
+        let forbidden = Arc::new(Mutex::new(Forbidden::default()));
+        let forbidding = forbidden.clone();
         let client = by_tls(credentials(&servers), &servers, tls)
             .name("feedgate")
             .connection_timeout(CALL)
@@ -167,6 +181,7 @@ impl Bus {
                         tracing::warn!("the connection to NATS is lost");
                         *losing.lock() = Some(Instant::now());
                     }
+                    Event::ServerError(ServerError::Other(why)) => forbidding.lock().heard(why),
                     _ => {}
                 }
                 std::future::ready(())
@@ -181,7 +196,10 @@ impl Bus {
         let jetstream = ContextBuilder::new().timeout(CALL).ack_timeout(CALL).build(client.clone());
         match jetstream.query_account().await {
             Ok(_) => Ok(Self { client, jetstream, gaps, connections, lost }),
-            Err(why) => Err(BusError::NoJetStream { at, why }),
+            Err(why) => Err(match forbidden.lock().last.take() {
+                Some(why) => BusError::Forbidden { at, why },
+                None => BusError::NoJetStream { at, why },
+            }),
         }
     }
 
@@ -241,6 +259,28 @@ impl Bus {
     }
 }
 
+/// What the server has refused for want of a right. It tells the client so beside the call, which gets no answer.
+#[derive(Default)]
+struct Forbidden {
+    last: Option<String>,
+    said: Option<Instant>,
+}
+
+impl Forbidden {
+    fn heard(&mut self, why: String) {
+        if !why.to_lowercase().contains("permissions violation") {
+            return;
+        }
+        if self.said.is_none_or(|said| said.elapsed() >= FORBIDDEN_EVERY) {
+            tracing::warn!(
+                "NATS refuses what this process does: {why}; the user in bus_url needs the rights that docs/nats.md names"
+            );
+            self.said = Some(Instant::now());
+        }
+        self.last = Some(why);
+    }
+}
+
 /// Bounds a call to NATS.
 pub(crate) async fn within<T>(bound: Duration, call: impl Future<Output = Result<T>>) -> Result<T> {
     match timeout(bound, call).await {
@@ -252,6 +292,20 @@ pub(crate) async fn within<T>(bound: Duration, call: impl Future<Output = Result
 /// The failure of a call to NATS, with the words of the NATS client.
 pub(crate) fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
     unavailable(&error).with_source(error)
+}
+
+/// The failure to set up a stream or a consumer. What it reserves may not fit into the server.
+pub(crate) fn not_set_up(what: impl Display, error: impl Display) -> StoreError {
+    let words = error.to_string();
+    // The client repeats the words of the server as those of the cause.
+    let words = words.split_once(": jetstream error: ").map_or(&*words, |(first, _)| first);
+    let help = match words.contains("insufficient storage") {
+        true => {
+            "; raise max_file_store of nats-server, or lower events.kept_mb, intake.waiting_mb and intake.refused_mb"
+        }
+        false => "",
+    };
+    unavailable(format_args!("{what} cannot be set up: {words}{help}"))
 }
 
 /// The failure of a call to NATS, with words of this crate.
@@ -266,7 +320,7 @@ fn refused(at: String, why: ConnectError) -> BusError {
     }
     match why.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-            BusError::Unauthorized { at, why }
+            BusError::Unauthorized { at, why: why.kind() }
         }
         _ => BusError::Unreachable { at, why },
     }

@@ -44,6 +44,27 @@ async fn a_wrong_password_is_told_from_a_server_that_is_away() {
     let (server, _file) = configured(r#"authorization { user: a, password: right }"#);
     let error = refused(&server.url().replace("//", "//a:wrong@")).await;
     assert!(matches!(error, BusError::Unauthorized { .. }), "{error:?}");
+    assert!(error.to_string().contains("authorization violation; check user and password"), "{error}");
+}
+
+#[tokio::test]
+async fn a_right_that_the_user_lacks_is_named_and_is_not_taken_for_a_server_without_jetstream() {
+    let (server, _file) = configured(
+        r#"accounts { A { jetstream: enabled, users: [{ user: a, password: p, permissions: {
+            publish: ["feed.>"], subscribe: ["feed.>", "_INBOX.>"] } }] } }"#,
+    );
+    let error = refused(&server.url().replace("//", "//a:p@")).await;
+    assert!(matches!(error, BusError::Forbidden { .. }) && !error.may_pass(), "{error:?}");
+    assert!(error.to_string().contains("Publish to \"$JS.API.INFO\""), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_without_the_room_that_a_stream_reserves_is_told_what_to_raise() {
+    let (server, _file) = configured("jetstream { max_file_store: 64MB }");
+    let bus = Bus::connect(&server.url()).await.unwrap();
+    let error = NatsJobs::open(bus, Settings::default()).await.err().expect("there is too little room").to_string();
+    assert!(error.contains("stream FEED cannot be set up") && error.contains("raise max_file_store"), "{error}");
+    assert_eq!(error.matches("insufficient storage").count(), 1, "{error}");
 }
 
 /// As `docs/nats.md` has them.

@@ -8,7 +8,7 @@ use async_nats::jetstream::stream::{Config, ConsumerErrorKind, DiscardPolicy, Re
 use feedgate_common::error::Result;
 
 use super::{ABANDONED, ACK_WAIT, IntakeSettings};
-use crate::bus::{Bus, CALL, DUPLICATES, failed, unavailable, within};
+use crate::bus::{Bus, CALL, DUPLICATES, failed, not_set_up, within};
 
 /// The stream of messages that wait.
 pub(super) const IN: &str = "FEED_IN";
@@ -43,9 +43,7 @@ impl Streams {
         for config in [self.waiting(), self.refused()] {
             let name = config.name.clone();
             let stream = self.bus.jetstream().create_or_update_stream(config).await;
-            stream.map_err(|error| {
-                unavailable(format_args!("stream {name} cannot be set up: {error}")).with_source(error)
-            })?;
+            stream.map_err(|error| not_set_up(format_args!("stream {name}"), error))?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ use futures_util::future::{join_all, try_join};
 
 use super::hands::Place;
 use super::{Settings, wire};
-use crate::bus::{Bus, CALL, DUPLICATES, failed, unavailable, within};
+use crate::bus::{Bus, CALL, DUPLICATES, failed, not_set_up, unavailable, within};
 
 const EVENTS: &str = "FEED";
 pub(crate) const EVENT_SUBJECTS: &str = "feed.event.";
@@ -84,15 +84,11 @@ impl Streams {
         for config in [self.work(Lane::Posts), self.work(Lane::Edges), self.events()] {
             let name = config.name.clone();
             let stream = self.bus.jetstream().create_or_update_stream(config).await;
-            stream.map_err(|error| {
-                unavailable(format_args!("stream {name} cannot be set up: {error}")).with_source(error)
-            })?;
+            stream.map_err(|error| not_set_up(format_args!("stream {name}"), error))?;
         }
         for name in Lane::ALL.map(stream) {
             let consumer = self.bus.jetstream().create_consumer_on_stream(self.workers(), name).await;
-            consumer.map_err(|error| {
-                unavailable(format_args!("consumer {CONSUMER} of {name} cannot be set up: {error}")).with_source(error)
-            })?;
+            consumer.map_err(|error| not_set_up(format_args!("consumer {CONSUMER} of {name}"), error))?;
         }
         Ok(())
     }
