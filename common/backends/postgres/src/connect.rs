@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use feedgate_common::accept::Policy;
 use feedgate_common::error::{Result, StoreError};
@@ -29,6 +29,9 @@ const START: Duration = Duration::from_secs(60);
 /// How long a start waits until this or another process has brought the tables to this version. An index over hundreds
 /// of millions of rows takes minutes, and an index that is given up half way has to be built anew.
 const MIGRATION: Duration = Duration::from_secs(3600);
+
+/// By how many seconds the clocks of this machine and of the server may differ without a warning.
+const CLOCKS_DIFFER: u64 = 5;
 
 /// The settings of every connection. Sequential scans are off, so each statement reads along indexes and does not get
 /// slower with the size of the tables. A planner without statistics, as on a new store, might choose otherwise.
@@ -187,9 +190,10 @@ pub(crate) fn by_tls(options: PgConnectOptions, tls: &StoreTls) -> PgConnectOpti
 async fn check(connection: &mut PgConnection) -> Result<()> {
     const SETTINGS: &str = "SELECT current_setting('server_version_num')::integer, current_setting('server_version'),
         current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
-        pg_is_in_recovery(), current_setting('statement_timeout')";
+        pg_is_in_recovery(), current_setting('statement_timeout'),
+        floor(extract(epoch FROM clock_timestamp()))::bigint";
     let read = sqlx::query_as(SETTINGS).fetch_one(connection).await.map_err(fault::store_error)?;
-    let (number, version, synchronous_commit, fsync, full_page_writes, standby, statement_timeout): (
+    let (number, version, synchronous_commit, fsync, full_page_writes, standby, statement_timeout, clock): (
         i32,
         String,
         String,
@@ -197,6 +201,7 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
         String,
         bool,
         String,
+        i64,
     ) = read;
     if number / 10_000 < OLDEST {
         return Err(StoreError::misconfigured(format_args!(
@@ -214,6 +219,12 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
             "synchronous_commit is off in archive_url: what is accepted could be lost; take it out or set it on",
         ));
     }
+    if let Some(differ) = clocks_differ(clock, seconds_here()) {
+        tracing::warn!(
+            "the clock of this machine is {differ} that of PostgreSQL: tokens are refused or live too long, and items get \
+             wrong times; let both follow one source of time, such as NTP"
+        );
+    }
     if fsync == "off" || full_page_writes == "off" {
         tracing::warn!(
             "PostgreSQL runs with fsync = {fsync}, full_page_writes = {full_page_writes}: a crash of its machine loses or \
@@ -221,6 +232,19 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// How far the clock of this machine is from that of the server, if that matters.
+fn clocks_differ(server: i64, here: i64) -> Option<String> {
+    let seconds = server.abs_diff(here);
+    let way = if here < server { "behind" } else { "ahead of" };
+    (seconds > CLOCKS_DIFFER).then(|| format!("{seconds} s {way}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock itself is what is looked at")]
+fn seconds_here() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Brings the tables to this version. Several processes may start at once: an advisory lock lets one of them migrate.
@@ -275,6 +299,14 @@ async fn layout(connection: &mut PgConnection, buckets: u16) -> sqlx::Result<u16
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_minutes_off_is_told_with_its_way_and_one_that_is_seconds_off_is_not() {
+        assert_eq!(clocks_differ(1000, 1005), None);
+        assert_eq!(clocks_differ(1000, 995), None);
+        assert_eq!(clocks_differ(1000, 1600).as_deref(), Some("600 s ahead of"));
+        assert_eq!(clocks_differ(4600, 1000).as_deref(), Some("3600 s behind"));
+    }
 
     #[test]
     fn with_a_file_for_tls_no_server_goes_unchecked_unless_the_url_asks_for_no_tls() {
