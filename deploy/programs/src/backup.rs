@@ -49,7 +49,8 @@ const PIECE: usize = 256 << 10;
 /// Says why a cluster has no backup of this kind, and what to use in its place.
 const CLUSTER: &str = "is for a server that keeps everything in its own files; a cluster keeps its items in PostgreSQL, so \
                        use pg_basebackup and archived WAL, or pg_dump and pg_restore, and copy the directory of the \
-                       secrets; inboxes and queues are made again from that";
+                       secrets; a restore takes more steps, among them to empty Redis: see \"Backups of a cluster\" in \
+                       docs/operate.md";
 
 /// The contents of `backup.json`, which describes a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -189,7 +189,7 @@ impl Client {
         let url = self.reach.url();
         ApiError::Away(match error.is_connect() {
             true if !url.starts_with("https:") => {
-                format!("no server answers at {url}; start it with: feedgate serve")
+                format!("no server answers at {url}; is it started, and is this its address?")
             }
             // The cause says whether a certificate is wrong.
             _ => {

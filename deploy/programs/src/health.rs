@@ -108,7 +108,8 @@ impl Health {
                     away => away,
                 }),
                 _ => {
-                    let detail = "GET /healthz, /readyz or /metrics";
+                    let detail =
+                        "a worker answers GET /healthz, /readyz and /metrics alone; a gateway answers the rest";
                     (StatusCode::NOT_FOUND, JSON, json!({"title": "No such route", "detail": detail}).to_string())
                 }
             };

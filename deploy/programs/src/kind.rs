@@ -45,10 +45,11 @@ impl Kind {
             _ if !problems.is_empty() => Err(problems),
             (true, _) => Ok(Self::Embedded),
             (false, false) => Err(vec![format!(
-                "{} must not be \"{EMBEDDED}\" while {} is not: what this process holds in its own files no other \
+                "{} must not be \"{EMBEDDED}\" while {} {} not: what this process holds in its own files no other \
                  process sees, so all three are embedded or none is",
                 keys(&embedded),
-                keys(&shared)
+                keys(&shared),
+                if shared.len() == 1 { "is" } else { "are" }
             )]),
             (false, true) if cfg!(not(feature = "cluster")) => Err(vec![format!(
                 "archive_url is \"{}\", and this build holds the embedded stores only; build with: cargo build \
@@ -77,6 +78,8 @@ mod tests {
             mixed.starts_with("inbox_url and bus_url must not be \"embedded:\" while archive_url is not"),
             "{mixed}"
         );
+        let mixed = kind_of("postgres://ann:secret@db/x", EMBEDDED, "nats://a").unwrap_err().concat();
+        assert!(mixed.contains("while archive_url and bus_url are not"), "{mixed}");
     }
 
     #[test]

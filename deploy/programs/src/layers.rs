@@ -271,6 +271,10 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
         {
             return Err(format!("{source}: {name} stands below [{section}]; it belongs above the first section"));
         }
+        if value.is_table() {
+            let sections = known.keys().filter_map(|known| Some(known.rsplit_once('.')?.0.to_owned()));
+            return Err(format!("{source}: {}", unknown("section", &key, sections.chain(["feeds".to_owned()]))));
+        }
         let of_feed = of_feed(ANY_FEED).map(|(key, _)| key);
         return Err(format!("{source}: {}", unknown("key", &key, known.keys().cloned().chain(of_feed))));
     };

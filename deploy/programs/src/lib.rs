@@ -90,7 +90,14 @@ pub fn timeline() -> ExitCode {
 /// The error and its causes, in one line. A cause whose text is said already is left out.
 pub(crate) fn told(error: &anyhow::Error) -> String {
     let said = error.chain().map(ToString::to_string);
-    said.reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") }).unwrap_or_default()
+    said.reduce(|said, cause| if says(&said, &cause) { said } else { format!("{said}: {cause}") }).unwrap_or_default()
+}
+
+/// Whether `said` has the words of `cause`. A line of PostgreSQL's own source, which the client puts behind them, does
+/// not count.
+fn says(said: &str, cause: &str) -> bool {
+    let words = cause.rsplit_once(" at line ").filter(|(_, line)| line.parse::<u32>().is_ok());
+    said.contains(words.map_or(cause, |(words, _)| words))
 }
 
 /// A runtime with a thread for tasks, besides the thread that waits for the command to end.
@@ -128,5 +135,9 @@ mod tests {
         let error = anyhow::Error::new(store).context("the stores did not close");
         let right = "the stores did not close: the store is not available: cannot write a file: no room";
         assert_eq!(told(&error), right);
+        let of_server = io::Error::other("database \"x\" does not exist at line 948");
+        let store = StoreError::misconfigured("PostgreSQL: database \"x\" does not exist (create it)");
+        let error = anyhow::Error::new(store.with_source(of_server));
+        assert_eq!(told(&error), "the store is not available: PostgreSQL: database \"x\" does not exist (create it)");
     }
 }

@@ -90,5 +90,7 @@ fn a_cluster_is_told_to_use_the_tools_of_postgresql() {
     let error = refuse_cluster("feedgate restore", &cluster).unwrap_err().to_string();
     assert!(error.starts_with("feedgate restore is for a server that keeps everything in its own files"), "{error}");
     assert!(error.contains("pg_basebackup") && error.contains("pg_restore"), "{error}");
+    // Without that, a new user is shown the feed of another.
+    assert!(error.contains("empty Redis: see \"Backups of a cluster\" in docs/operate.md"), "{error}");
     refuse_cluster("feedgate restore", &Settings::default()).unwrap();
 }

@@ -153,7 +153,7 @@ fn whatever_is_unknown_is_an_error_that_names_the_nearest() {
         "no key timeline.webhook_url; the nearest is push.webhook_url",
         "own_posts stands below [gateway]; it belongs above the first section",
         "log stands below [feeds.likes]; it belongs above the first section",
-        "no key timelin; the nearest is ",
+        "no section timelin; the nearest is timeline",
         "no variable FEEDGATE_LISTN; the nearest is FEEDGATE_LISTEN",
         "no variable FEEDGATE_BUCKET; the nearest is FEEDGATE_BUCKETS",
     ] {

@@ -164,6 +164,9 @@ fn a_worker_without_a_store_is_not_ready_until_it_is_back() {
     let worker = start(cluster.timeline());
     let url = worker.place("Health").replace("/readyz", "");
     assert_eq!(ok(&cluster.here, &["ready", &url]), "ready\n");
+    let asked = ["check-config", "--config", "feedgate.toml", "--against", &url];
+    let (code, stderr) = refused(&cluster.here, &asked);
+    assert!(code == 1 && stderr.contains("a worker answers GET /healthz, /readyz and /metrics alone"), "{stderr}");
     cluster.redis.stop();
     let (code, stderr) = refused(&cluster.here, &["ready", &url]);
     assert!(code == 1 && stderr.contains("Not available") && stderr.contains("Redis"), "{stderr}");
