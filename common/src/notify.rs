@@ -679,7 +679,7 @@ mod tests {
         assert_eq!(friends(ANN, ANN), [false]);
         let past = Some(PastComment { at: 5, version: 1, deleted: false });
         assert_eq!(of(&rules(), &NewComment { past, ..new.clone() }, &done, &rows(ANN, BOB)), [], "history");
-        let gone = CommentWrite::Delete { item: ITEM, id: second, by: None };
+        let gone = CommentWrite::Delete { item: ITEM, id: second, by: None, if_version: None };
         assert_eq!(rules().of_comment(&gone, &done, &rows(ANN, BOB), NOTHING).len(), 2, "both are told no more");
     }
 
@@ -784,7 +784,7 @@ mod tests {
         let edited = rows(ANN, &mentions, Some(&["eve", "dan"].map(user)));
         assert_eq!(found(&rules(), &edit, &edited), [one("off", 0, false)], "eve; ann and bob were told already");
         assert_eq!(found(&none, &edit, &edited).len(), 3, "eve, and ann and bob, who were not");
-        let delete = CommentWrite::Delete { item, id: second, by: None };
+        let delete = CommentWrite::Delete { item, id: second, by: None, if_version: None };
         let gone = rows(ANN, &[], Some(&mentions));
         assert_eq!(found(&rules(), &delete, &gone).len(), 5, "the answer, the comment, and three mentions");
     }

@@ -151,6 +151,8 @@ pub enum CommentWrite {
         id: ItemId,
         /// The user who asks for it.
         by: Option<UserNo>,
+        /// The version that it must have, if any is named and it is still there.
+        if_version: Option<u32>,
     },
 }
 
@@ -341,7 +343,7 @@ impl CommentRows {
             CommentWrite::Edit { item, id, by, body, mentions, if_version } => {
                 self.edit((*item, *id), *by, (body, mentions.as_deref()), *if_version)
             }
-            CommentWrite::Delete { item, id, by } => self.delete((*item, *id), *by),
+            CommentWrite::Delete { item, id, by, if_version } => self.delete((*item, *id), *by, *if_version),
         }
     }
 
@@ -442,16 +444,25 @@ impl CommentRows {
         Ok(done)
     }
 
-    fn delete(&mut self, (item, id): (ItemId, ItemId), by: Option<UserNo>) -> Result<Commented, Uncommented> {
+    fn delete(
+        &mut self,
+        (item, id): (ItemId, ItemId),
+        by: Option<UserNo>,
+        if_version: Option<u32>,
+    ) -> Result<Commented, Uncommented> {
         let talk = self.talk(item)?;
         let row = self.comments.get_mut(&id).filter(|row| row.item == item);
         let row = row.ok_or(Uncommented::NoSuchComment(id))?;
         if by.is_some_and(|by| by != row.author && by != talk.owner) {
             return Err(if row.stands() { Uncommented::NotOwn(id) } else { Uncommented::NoSuchComment(id) });
         }
-        if row.body.take().is_none() {
+        if row.body.is_none() {
             return Ok(unchanged(id, row));
         }
+        if let Some(wanted) = if_version.filter(|wanted| *wanted != row.version) {
+            return Err(Uncommented::VersionMismatch { id, wanted, now: row.version });
+        }
+        row.body = None;
         self.mentioned.insert(id, std::mem::take(&mut row.mentions));
         let done = Commented { changed: true, ..unchanged(id, row) };
         let left = (!row.stands()).then_some(row.reply_to).flatten();
@@ -522,7 +533,16 @@ mod tests {
     }
 
     fn delete(rows: &mut CommentRows, id: u64, by: Option<UserNo>) -> Result<Commented, Uncommented> {
-        rows.apply(&CommentWrite::Delete { item: ITEM, id: ItemId(id), by }, 100, ItemId(0))
+        delete_if(rows, id, by, None)
+    }
+
+    fn delete_if(
+        rows: &mut CommentRows,
+        id: u64,
+        by: Option<UserNo>,
+        if_version: Option<u32>,
+    ) -> Result<Commented, Uncommented> {
+        rows.apply(&CommentWrite::Delete { item: ITEM, id: ItemId(id), by, if_version }, 100, ItemId(0))
     }
 
     fn reply(author: UserNo, text: &str, to: u64) -> NewComment {
@@ -641,6 +661,19 @@ mod tests {
         assert_eq!(delete(&mut rows, 11, Some(CID)), Err(Uncommented::NoSuchComment(ItemId(11))), "out of sight");
         assert_eq!(edit(&mut rows, Some(BOB), "c", None), Err(Uncommented::NoSuchComment(ItemId(11))));
         assert_eq!(delete(&mut rows, 12, None), Err(Uncommented::NoSuchComment(ItemId(12))));
+    }
+
+    #[test]
+    fn s3_a_comment_is_deleted_only_in_the_version_that_is_named() {
+        let mut rows = rows();
+        make(&mut rows, new(BOB, "a"), 11).unwrap();
+        let wrong = Uncommented::VersionMismatch { id: ItemId(11), wanted: 2, now: 1 };
+        assert_eq!(delete_if(&mut rows, 11, None, Some(2)), Err(wrong));
+        assert!(rows.comments[&ItemId(11)].body == Some(body("a")) && rows.talks[&ITEM].count == 1);
+        let not_own = Err(Uncommented::NotOwn(ItemId(11)));
+        assert_eq!(delete_if(&mut rows, 11, Some(CID), Some(2)), not_own, "the version is for who may delete");
+        assert!(delete_if(&mut rows, 11, Some(BOB), Some(1)).unwrap().changed);
+        assert!(!delete_if(&mut rows, 11, Some(BOB), Some(2)).unwrap().changed, "what is deleted stays so");
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Eraser {
                 Trace::ForeignId(key) => remains.foreign_ids.push(key),
                 Trace::Comment { item, id, lives } => {
                     if lives {
-                        comments.push(CommentWrite::Delete { item, id, by: None });
+                        comments.push(CommentWrite::Delete { item, id, by: None, if_version: None });
                     }
                     remains.comments.push(id);
                 }

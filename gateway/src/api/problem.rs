@@ -76,7 +76,7 @@ kinds! {
     Gone "gone" GONE "Position gone"
         "The log no longer tells what came after this position: load the feed page and go on from its position; of events, begin without a position.";
     VersionMismatch "version-mismatch" PRECONDITION_FAILED "Version mismatch"
-        "The item has another version than `If-Match` asks for: read it again.";
+        "The item, or the comment, has another version than `If-Match` asks for: read it again.";
     TooLarge "too-large" PAYLOAD_TOO_LARGE "Request too large"
         "The request body has more bytes than the route takes.";
     UnsupportedMediaType "unsupported-media-type" UNSUPPORTED_MEDIA_TYPE "Unsupported media type"

@@ -334,6 +334,7 @@ async fn a_bad_header_is_refused_and_changes_nothing() {
         ("PATCH /v1/items/5", &[JSON, ("if-match", b"1")], 400, "If-Match", "with its quotes"),
         ("DELETE /v1/items/5", &[("if-match", b"W/\"1\"")], 400, "If-Match", "with its quotes"),
         ("DELETE /v1/items/5", &[("if-match", b"\"2\"")], 412, "", "version 1 now"),
+        ("DELETE /v1/items/5/comments/6", &[("if-match", b"2")], 400, "If-Match", "with its quotes"),
     ];
     for (what, headers, status, at, words) in cases {
         let (method, path) = what.split_once(' ').unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server, key_of, request};
+use crate::server::{API_KEY, Answer, Server, key_of, request};
 
 async fn as_reader(server: &Server, user: &str, what: &str, body: Option<&str>) -> Answer {
     server.send(request(what, Some(&server.token(user)), body)).await
@@ -247,6 +247,33 @@ async fn s3_a_reader_comments_as_itself_on_what_it_sees_and_changes_its_own() {
     server.send(request(&post, Some(&reads), body)).await.expect(403);
     server.send(request(&post, Some(&publishes), body)).await.expect(201);
     server.send(request(&format!("GET {path}"), Some(&publishes), None)).await.expect(403);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn s3_a_comment_is_deleted_only_in_the_version_that_if_match_names() {
+    let (server, _dir, path) = start().await;
+    let one = format!("{path}/{}", say(&server, &path, "bob", "one").await);
+    server.call(&format!("PATCH {one}"), Some(r#"{"body":"two"}"#)).await.expect(200);
+    let delete = |version: &str, bearer: &str| {
+        let mut delete = request(&format!("DELETE {one}"), Some(bearer), None);
+        delete.headers_mut().insert("if-match", version.parse().unwrap());
+        server.send(delete)
+    };
+    let bob = server.token("bob");
+    for bearer in [API_KEY, &bob] {
+        let stale = delete("\"1\"", bearer).await.expect(412);
+        assert!(stale.json["detail"].as_str().unwrap().contains("has version 2"), "{}", stale.text);
+    }
+    delete("\"1\"", &server.token("cid")).await.expect(403);
+    assert_eq!(server.get(&one).await.expect(200).json["body"], "two");
+    let last = one.rsplit_once('/').unwrap().1;
+    let item = path.split('/').nth(3).unwrap();
+    let by_message = server.message(&format!("comment_delete.{item}.{last}"), &[("If-Match", "\"1\"")], "").await;
+    assert_eq!(by_message.status, 412, "a message names the version, too");
+    delete("\"2\"", &bob).await.expect(204);
+    delete("\"1\"", &bob).await.expect(204);
+    server.get(&one).await.expect(404);
     server.close().await;
 }
 

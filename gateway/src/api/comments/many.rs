@@ -185,7 +185,7 @@ impl Change {
             Self::Edit { id, body, mentions } => {
                 CommentWrite::Edit { item, id, by: None, body, mentions, if_version: None }
             }
-            Self::Remove { id } => CommentWrite::Delete { item, id, by: None },
+            Self::Remove { id } => CommentWrite::Delete { item, id, by: None, if_version: None },
         }
     }
 }

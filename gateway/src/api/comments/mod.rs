@@ -324,11 +324,14 @@ pub(super) async fn delete(
     State(writer): State<Writer>,
     Segments(which, id): Segments<ItemRef, ItemId>,
     _: NoQuery,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
+    let if_version = if_match(&headers)?;
     let reader = caller.reader().cloned();
     let _permit = caller.permit(LINE_MAX).await?;
     let (item, by) = who_asks(&**feeds.archive(), &which, id, reader.as_ref()).await?;
-    carry_out(&feeds, &writer, &which, reader.as_ref(), CommentWrite::Delete { item, id, by }, (id, by)).await?;
+    let delete = CommentWrite::Delete { item, id, by, if_version };
+    carry_out(&feeds, &writer, &which, reader.as_ref(), delete, (id, by)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

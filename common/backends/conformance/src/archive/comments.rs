@@ -38,7 +38,7 @@ async fn answer(archive: &dyn Archive, item: ItemId, author: UserNo, to: ItemId)
 }
 
 async fn remove(archive: &dyn Archive, item: ItemId, id: ItemId) -> Result<Commented, Uncommented> {
-    change(archive, CommentWrite::Delete { item, id, by: None }).await
+    change(archive, CommentWrite::Delete { item, id, by: None, if_version: None }).await
 }
 
 async fn count(archive: &dyn Archive, item: ItemId) -> u64 {
@@ -132,6 +132,12 @@ pub(super) async fn s3_a_comment_says_what_was_written_and_what_it_was_edited_to
     let (other, _) = accept(archive, post("ann", "another"), NOW).await;
     assert_eq!(archive.comment_of(other, id, Onlooker::BACKEND).await.unwrap(), None);
     assert_eq!(remove(archive, other, id).await, Err(Uncommented::NoSuchComment(id)));
+    let delete = |if_version| CommentWrite::Delete { item, id, by: Some(bob), if_version };
+    let wrong = Uncommented::VersionMismatch { id, wanted: 1, now: 2 };
+    assert_eq!(change(archive, delete(Some(1))).await, Err(wrong));
+    assert_eq!(count(archive, item).await, 2, "a delete of another version removes nothing");
+    assert!(change(archive, delete(Some(2))).await.unwrap().changed);
+    assert!(!change(archive, delete(Some(1))).await.unwrap().changed, "what is deleted already stays so");
 }
 
 pub(super) async fn s1_one_call_answers_each_comment_in_its_place(archive: Arc<dyn Archive>) {
@@ -151,7 +157,7 @@ pub(super) async fn s1_one_call_answers_each_comment_in_its_place(archive: Arc<d
         make(named(other, bob, 10)),
         make(re(13, 99)),
         make(named(ItemId(10), bob, 14)),
-        CommentWrite::Delete { item, id: ItemId(10), by: None },
+        CommentWrite::Delete { item, id: ItemId(10), by: None, if_version: None },
         make(NewComment { key: Some("k".into()), ..comment(other, cid, "y") }),
         make(NewComment { key: Some("k".into()), ..comment(other, cid, "z") }),
         make(comment(other, cid, "no key")),
@@ -419,7 +425,7 @@ pub(super) async fn s3_an_imported_placeholder_is_an_answer_to_the_comment_above
     for (id, to, deleted) in [(20, None, false), (21, Some(20), true), (22, Some(21), true), (23, Some(22), false)] {
         make(archive, past(id, to, deleted)).await.unwrap();
     }
-    change(archive, CommentWrite::Delete { item, id: ItemId(20), by: None }).await.unwrap();
+    change(archive, CommentWrite::Delete { item, id: ItemId(20), by: None, if_version: None }).await.unwrap();
     let all = [(ItemId(20), false), (ItemId(21), false), (ItemId(22), false), (ItemId(23), true)];
     assert_eq!(seen(archive, item, None).await, all, "the first is a placeholder too: a comment answers it");
 }

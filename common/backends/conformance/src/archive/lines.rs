@@ -218,7 +218,7 @@ pub(super) async fn s6_other_sorts_of_deeds_are_grouped_too(archive: Arc<dyn Arc
     say(archive, CommentWrite::Make(comment(item, cid, Some(said.place.id)))).await;
     let line = only(archive, ann).await;
     assert!(line.body.get().ends_with("\"actors\":[\"cid\",\"bob\"],\"count\":3}"), "each actor once: {line:?}");
-    let gone = CommentWrite::Delete { item, id: next.place.id, by: None };
+    let gone = CommentWrite::Delete { item, id: next.place.id, by: None, if_version: None };
     assert_eq!(say(archive, gone).await.1, [ann]);
     assert!(only(archive, ann).await.body.get().ends_with("\"count\":2}"));
     assert_eq!(told(archive, bob).await.len(), 2, "a follower and an answer");

@@ -226,7 +226,7 @@ pub(super) async fn s5_whom_a_comment_mentions_is_told_once_until_it_is_deleted(
     let listed = archive.comments_of(&[(item, answer)]).await.unwrap().remove(0).unwrap();
     assert_eq!(listed.mentions, users(&["ann", "dan"]));
 
-    let gone = |id| CommentWrite::Delete { item, id, by: None };
+    let gone = |id| CommentWrite::Delete { item, id, by: None, if_version: None };
     assert_eq!(sorted(say(archive, gone(answer)).await.1), sorted(vec![ann, bob, dan]));
     see(archive, cid, FeedId::MAIN, NOW).await;
     assert_eq!(say(archive, gone(first)).await.1, [ann], "cid has seen it");

@@ -152,7 +152,7 @@ pub(super) async fn s5_without_a_kind_nobody_is_told(archive: Arc<dyn Archive>) 
         assert_eq!(repost(archive, "bob", item).await.1, []);
         assert_eq!(write(archive, follow("bob", "ann")).await.unwrap().told(), []);
         assert_eq!(write(archive, unfollow("bob", "ann")).await.unwrap().told(), []);
-        let delete = CommentWrite::Delete { item, id: said.place.id, by: None };
+        let delete = CommentWrite::Delete { item, id: said.place.id, by: None, if_version: None };
         assert_eq!(say(archive, delete).await.1, []);
         assert_eq!(react(archive, item, bob, false).await, (true, vec![]));
     };
@@ -221,7 +221,7 @@ pub(super) async fn s3_of_mutual_friends_alone_an_answer_is_told_to_who_sees_it(
     let mut both = vec![ann, bob];
     both.sort_unstable();
     assert_eq!(who, both, "they follow each other");
-    let gone = CommentWrite::Delete { item, id: said.place.id, by: None };
+    let gone = CommentWrite::Delete { item, id: said.place.id, by: None, if_version: None };
     assert_eq!(say(archive, gone).await.1.len(), 2, "and it is taken back from both");
     write(archive, shield("bob", Shield::Mute, "cid", true)).await.unwrap();
     assert_eq!(answer(of_bob.place.id, cid).await.1, [ann], "nothing passes a mute");
@@ -254,7 +254,7 @@ pub(super) async fn s5_what_is_taken_back_is_told_no_more_unless_it_was_seen(arc
     assert_eq!(all.len(), 4);
 
     assert_eq!(react(archive, item, bob, false).await, (true, vec![ann]));
-    let gone = CommentWrite::Delete { item, id: said.place.id, by: None };
+    let gone = CommentWrite::Delete { item, id: said.place.id, by: None, if_version: None };
     assert_eq!(say(archive, gone.clone()).await.1, [ann]);
     assert_eq!(say(archive, gone).await.1, [], "it is gone already");
     assert_eq!(write(archive, unfollow("bob", "ann")).await.unwrap().told(), [ann]);
@@ -310,7 +310,7 @@ pub(super) async fn s5_an_answer_is_told_once_to_each_whom_it_concerns(archive: 
     let kinds: Vec<_> = told(archive, ann).await.iter().map(|item| item.kind.clone().unwrap()).collect();
     assert_eq!(kinds, ["commented", "commented", "answered"]);
     assert_eq!(texts(archive, bob).await, [answer("ann", of_ann, of_bob), answer("cid", of_cid, of_bob)]);
-    let gone = CommentWrite::Delete { item, id: of_cid, by: None };
+    let gone = CommentWrite::Delete { item, id: of_cid, by: None, if_version: None };
     assert_eq!(say(archive, gone).await.1.len(), 2, "both are told no more");
     assert_eq!((told(archive, ann).await.len(), told(archive, bob).await.len()), (2, 1));
 
