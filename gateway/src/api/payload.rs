@@ -143,8 +143,22 @@ pub(super) async fn read<const MAX: usize>(
     }
 }
 
-/// 415 unless the body says that it is JSON, in UTF-8.
+/// 415 if the header says that the body is coded, such as by gzip: no route decodes one.
+pub(super) fn not_coded(headers: &HeaderMap) -> Result<(), Problem> {
+    let codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    match codings.into_iter().find(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        None => Ok(()),
+        Some(coding) => {
+            let coding = String::from_utf8_lossy(coding.as_bytes());
+            let detail = format!("send the body as it is, without Content-Encoding: {}", short(&coding));
+            Err(Problem::new(Kind::UnsupportedMediaType, detail))
+        }
+    }
+}
+
+/// 415 unless the body says that it is JSON, in UTF-8, and not coded.
 pub(super) fn content_type(headers: &HeaderMap) -> Result<(), Problem> {
+    not_coded(headers)?;
     let wrong = |what: String| {
         Err(Problem::new(Kind::UnsupportedMediaType, format!("send Content-Type: application/json, not {what}")))
     };

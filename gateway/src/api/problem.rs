@@ -80,7 +80,7 @@ kinds! {
     TooLarge "too-large" PAYLOAD_TOO_LARGE "Request too large"
         "The request body has more bytes than the route takes.";
     UnsupportedMediaType "unsupported-media-type" UNSUPPORTED_MEDIA_TYPE "Unsupported media type"
-        "The request body must be `application/json`.";
+        "The request body must be `application/json` in UTF-8, and no `Content-Encoding` may say that it is coded.";
     InvalidField "invalid-field" UNPROCESSABLE_ENTITY "Invalid field"
         "The body is JSON, but one of its values is not what the route takes; `pointer` (RFC 6901) shows where.";
     TooManyRequests "too-many-requests" TOO_MANY_REQUESTS "Too many requests"

@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 
 use super::access::Access;
 use super::changes::position;
-use super::payload::{DeviceMemory, ONE, Payload, content_type, read};
+use super::payload::{DeviceMemory, ONE, Payload, content_type, not_coded, read};
 use super::problem::{Kind, Problem};
 use super::query::{NoQuery, Query};
 use crate::net::address::Client;
@@ -184,6 +184,7 @@ fn emulated(body: &[u8], is_protobuf: bool) -> Result<Emulated, Problem> {
 
 /// Whether the body is Protobuf; 415 if it is not JSON either.
 fn is_protobuf(headers: &HeaderMap) -> Result<bool, Problem> {
+    not_coded(headers)?;
     let is_protobuf = headers.get(header::CONTENT_TYPE).is_some_and(|value| value == PROTOBUF);
     if is_protobuf { Ok(true) } else { content_type(headers).map(|()| false) }
 }

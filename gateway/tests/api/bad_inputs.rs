@@ -308,6 +308,33 @@ async fn what_is_too_long_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_coded_is_refused_and_changes_nothing() {
+    let (server, _dir) = furnished().await;
+    let before = server.everything().await;
+    let routes = [
+        ("POST /v1/items", r#"{"author":"ann","body":1}"#),
+        ("POST /v1/users/bob/token", "{}"),
+        ("POST /v1/import", r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1}"#),
+        ("POST /connection/http_stream", r#"{"id":1,"connect":{}}"#),
+        ("POST /emulation", r#"{"session":"s","node":"n","data":"{}"}"#),
+    ];
+    for (what, body) in routes {
+        for codings in [&["gzip"][..], &["identity", "br"]] {
+            let mut coded = request(what, Some(API_KEY), Some(body));
+            for coding in codings {
+                coded.headers_mut().append("content-encoding", coding.parse().unwrap());
+            }
+            check(&server.send(coded).await, 415, "", "without Content-Encoding");
+        }
+    }
+    assert_eq!(server.everything().await, before);
+    let mut plain = request("POST /v1/items", Some(API_KEY), Some(routes[0].1));
+    plain.headers_mut().insert("content-encoding", "Identity".parse().unwrap());
+    server.send(plain).await.expect(201);
+    server.close().await;
+}
+
+#[tokio::test]
 async fn a_bad_header_is_refused_and_changes_nothing() {
     let (server, _dir) = furnished().await;
     let before = server.everything().await;

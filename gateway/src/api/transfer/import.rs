@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
@@ -29,7 +29,7 @@ use tokio::time::timeout;
 
 use super::super::access::AdminKey;
 use super::super::deadline::BODY_TIMEOUT;
-use super::super::payload::Memory;
+use super::super::payload::{Memory, not_coded};
 use super::super::problem::Problem;
 use super::super::publish::{BATCH_READERS_MAX, names_of};
 use super::super::query::NoQuery;
@@ -89,10 +89,11 @@ pub(in super::super) async fn import(
     State(archive): State<Arc<dyn Archive>>,
     State(named): State<Arc<NamedFeeds>>,
     _: NoQuery,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
+    not_coded(request.headers())?;
     let held = memory.hold(HELD_KIB)?;
-    let (lines, totals) = (Lines::of(body), Totals::default());
+    let (lines, totals) = (Lines::of(request.into_body()), Totals::default());
     let importer = Importer { writer, archive, named, lines, totals, over: false, _held: held };
     let reports = stream::unfold(importer, |mut importer| async move {
         let report = importer.next().await?;
