@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use feedgate_common::ids::BadName;
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::{DisplayKey, FeedId, ItemId};
+use percent_encoding::percent_decode_str;
 
 use super::problem::{Kind, Problem, short};
 use crate::protocol::page_json;
@@ -96,6 +97,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        // The form decoder would put U+FFFD in place of a byte that is not UTF-8, and so read another text.
+        if percent_decode_str(parts.uri.query().unwrap_or_default()).decode_utf8().is_err() {
+            return Err(Problem::new(Kind::BadParameter, "the query is not UTF-8 after percent-decoding"));
+        }
         let pairs = Pairs::from_request_parts(parts, state).await;
         pairs.map(|Pairs(all)| Self(all)).map_err(|why| Problem::new(Kind::BadParameter, why.to_string()))
     }

@@ -205,6 +205,9 @@ const URLS: &[Case] = &[
     ("GET /v1/authors/a%20b", "", 400, "author", "A-Z a-z 0-9"),
     ("GET /v1/authors/ann?name=x", "", 400, "name", "takes none"),
     ("GET /v1/stats?verbose=1", "", 400, "verbose", "takes none"),
+    ("GET /v1/search/items?q=there%FF", "", 400, "", "the query is not UTF-8"),
+    ("GET /v1/items/5/reactions?kind=lik%E9", "", 400, "", "the query is not UTF-8"),
+    ("PUT /v1/users/bob/following/ann?%FF", "", 400, "", "the query is not UTF-8"),
 ];
 
 const OTHERS: &[Case] = &[
