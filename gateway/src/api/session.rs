@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 use super::access::Access;
 use super::changes::position;
 use super::payload::{DeviceMemory, ONE, Payload, content_type, not_coded, read};
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, short};
 use super::query::{NoQuery, Query};
 use crate::net::address::Client;
 use crate::net::lobby::{Guest, Standing};
@@ -53,6 +53,14 @@ pub(super) async fn http_stream(
     Ok(begin(framing, body.bytes().clone()))
 }
 
+/// Answers any method but GET where a session begins with GET. An answer to HEAD would begin a session that tells
+/// nothing, so `Allow` does not list HEAD, which the router would list beside GET.
+pub(super) async fn only_get(method: Method) -> Response {
+    let detail = format!("this path does not take {}: a session begins with GET", short(method.as_str()));
+    let problem = Problem::new(Kind::MethodNotAllowed, detail);
+    ([(header::ALLOW, HeaderValue::from_static("GET"))], problem).into_response()
+}
+
 /// Answers `GET /connection/sse` with a session whose replies and pushes are events.
 pub(super) async fn sse(
     query: Query,
@@ -61,7 +69,7 @@ pub(super) async fn sse(
 ) -> Result<Response, Problem> {
     let params = query.only(&["cf_connect"])?;
     if method == Method::HEAD {
-        return Err(Problem::new(Kind::MethodNotAllowed, "a session begins with GET"));
+        return Ok(only_get(method).await);
     }
     let commands = params.get("cf_connect").unwrap_or_default();
     if commands.is_empty() {
@@ -101,7 +109,7 @@ pub(super) async fn uni_sse(
     };
     let token = access.token(&request, listener.token.as_deref())?;
     if request.method == Method::HEAD {
-        return Err(Problem::new(Kind::MethodNotAllowed, "a session begins with GET"));
+        return Ok(only_get(request.method).await);
     }
     let item: Option<ItemId> = params.parse("item")?;
     if item.is_some()

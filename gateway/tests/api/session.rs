@@ -95,3 +95,17 @@ async fn a_page_of_an_allowed_origin_may_begin_a_session_and_send_to_it() {
     }
     server.close().await;
 }
+
+#[tokio::test]
+async fn where_a_session_begins_with_get_no_other_method_is_allowed() {
+    let (server, _dir) = Server::start().await;
+    let token = server.token("bob");
+    for path in ["/connection/sse?cf_connect=%7B%7D", "/connection/uni_sse"] {
+        for method in ["HEAD", "OPTIONS", "POST"] {
+            let refused = server.begin(request(&format!("{method} {path}"), Some(&token), None)).await;
+            let allow = refused.headers()["allow"].to_str().unwrap();
+            assert_eq!((refused.status().as_u16(), allow), (405, "GET"), "{method} {path}");
+        }
+    }
+    server.close().await;
+}
