@@ -50,7 +50,8 @@ pub(super) async fn classify(
     payload: Payload<ONE>,
 ) -> Result<StatusCode, Problem> {
     let class = class(&payload.fields(&["class"])?.required("class")?)?;
-    writer.write_one(Write::Classify { author, class }).await?;
+    let written = writer.write_one(Write::Classify { author, class }).await;
+    written.map_err(|problem| problem.of_value("/class"))?;
     Ok(StatusCode::NO_CONTENT)
 }
 

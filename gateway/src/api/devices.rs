@@ -106,8 +106,7 @@ fn platform(field: &Field<'_>) -> Result<CompactString, Problem> {
 
 /// The numbers of the feeds that are named, ascending.
 fn of_feeds(field: &Field<'_>, named: &NamedFeeds) -> Result<Vec<FeedId>, Problem> {
-    let names = field.names::<String>(NAMED_MAX + 1)?;
-    let mut feeds = names.iter().map(|name| field.feed(name, named)).collect::<Result<Vec<_>, _>>()?;
+    let mut feeds = field.feeds(NAMED_MAX + 1, named)?;
     feeds.sort_unstable();
     feeds.dedup();
     Ok(feeds)

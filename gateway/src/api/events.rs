@@ -117,7 +117,7 @@ fn asked(headers: &HeaderMap, query: Query) -> std::result::Result<Option<EventI
     if let Some(id) = headers.get("last-event-id").filter(|id| !id.is_empty()) {
         let wrong = "Last-Event-ID must be the id of an event that was sent from here";
         let position = id.to_str().ok().and_then(|id| id.parse().ok());
-        return position.map(Some).ok_or_else(|| Problem::header("last-event-id", wrong));
+        return position.map(Some).ok_or_else(|| Problem::header("Last-Event-ID", wrong));
     }
     let Some(text) = params.get("after") else { return Ok(None) };
     let wrong = || {

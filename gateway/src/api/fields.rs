@@ -116,19 +116,26 @@ impl<'a> Field<'a> {
 
     /// The value, which must be an integer of 64 bits.
     pub(crate) fn integer(&self) -> Result<i64, Problem> {
-        serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("an integer of 64 bits"))
+        serde_json::from_str(self.raw.get())
+            .map_err(|_| self.wrong("an integer of 64 bits, written without a fraction or an exponent"))
     }
 
-    /// The value, which must be a number from 0 of 64 bits.
+    /// The value, which must be an integer from 0 of 64 bits.
     pub(crate) fn count(&self) -> Result<u64, Problem> {
-        serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a number from 0"))
+        serde_json::from_str(self.raw.get())
+            .map_err(|_| self.wrong("an integer from 0, written without a fraction or an exponent"))
     }
 
-    /// The feed with this name, which must be in the value of this field.
-    pub(crate) fn feed(&self, name: &str, named: &NamedFeeds) -> Result<FeedId, Problem> {
-        let known = named.names();
-        let no_such = || self.refuse(format_args!("there is no feed named {:?}; there is {known}", short(name)));
-        named.by_name(name).ok_or_else(no_such)
+    /// The feed that the value names.
+    pub(crate) fn feed(&self, named: &NamedFeeds) -> Result<FeedId, Problem> {
+        let (name, known) = (self.string()?, named.names());
+        let no_such = || self.refuse(format_args!("there is no feed named {:?}; there is {known}", short(&name)));
+        named.by_name(&name).ok_or_else(no_such)
+    }
+
+    /// The feeds that the value names, which must be a list of 1 to `max` names.
+    pub(crate) fn feeds(&self, max: usize, named: &NamedFeeds) -> Result<Vec<FeedId>, Problem> {
+        self.entries(self.list(max)?).map(|entry| entry.feed(named)).collect()
     }
 
     /// The elements of the value, which must be a list of 1 to `max` of them, as they are written in the request.
@@ -164,8 +171,16 @@ impl<'a> Field<'a> {
     }
 
     fn read_names<T: FromStr<Err: Display>>(&self, all: Vec<&'a RawValue>) -> Result<Vec<T>, Problem> {
-        let named = |(i, raw)| Field { pointer: format!("{}/{i}", self.pointer), name: self.name, raw }.name();
-        all.into_iter().enumerate().map(named).collect()
+        self.entries(all).map(|entry| entry.name()).collect()
+    }
+
+    /// These elements of the value as fields of their own, so that a problem says which of them is wrong.
+    fn entries(&self, all: Vec<&'a RawValue>) -> impl Iterator<Item = Field<'a>> {
+        all.into_iter().enumerate().map(|(i, raw)| Field {
+            pointer: format!("{}/{i}", self.pointer),
+            name: self.name,
+            raw,
+        })
     }
 
     /// The fields of the value, which may hold only `known` names; `None` if it is not an object.

@@ -78,7 +78,8 @@ pub(super) async fn put(
     let fields = payload.fields(&KNOWN)?;
     let (person, private) = (person(&fields)?, fields.get("private").map(|field| truth(&field)).transpose()?);
     if let Some(private) = private {
-        writer.write_one(Write::Private { author: user.clone(), private }).await?;
+        let write = Write::Private { author: user.clone(), private };
+        writer.write_one(write).await.map_err(|problem| problem.of_value("/private"))?;
     }
     let number = intern(&*archive, &user).await?;
     archive.put_people(vec![(number, person)], Known::Replaced).await?;

@@ -153,6 +153,15 @@ impl Problem {
         self
     }
 
+    /// Says that a wrong value is the one at `pointer`, if the problem does not say it yet. Another problem, such as a
+    /// store that does not answer, stays as it is.
+    pub(crate) fn of_value(self, pointer: &str) -> Self {
+        match (self.kind, &self.at) {
+            (Kind::InvalidField, At::Request) => self.within(pointer),
+            _ => self,
+        }
+    }
+
     /// The header that the response needs for this kind, if any.
     fn header_lines(&self) -> Option<(HeaderName, HeaderValue)> {
         match self.kind {

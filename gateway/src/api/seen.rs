@@ -70,7 +70,7 @@ pub(super) async fn see(
 /// The feed that the body names; without a name, the main one.
 fn feed(fields: &Fields<'_>, named: &NamedFeeds) -> Result<FeedId, Problem> {
     let Some(field) = fields.get("feed") else { return Ok(FeedId::MAIN) };
-    field.feed(&field.string()?, named)
+    field.feed(named)
 }
 
 fn position(fields: &Fields<'_>) -> Result<Position, Problem> {

@@ -144,7 +144,7 @@ fn last_event(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
         .ok()
         .and_then(|id| id.split_once(':'))
         .and_then(|(epoch, offset)| Some(Position { epoch: epoch.parse().ok()?, offset: offset.parse().ok()? }));
-    let wrong = || Problem::header("last-event-id", "Last-Event-ID must be the id of an event that was sent from here");
+    let wrong = || Problem::header("Last-Event-ID", "Last-Event-ID must be the id of an event that was sent from here");
     position.ok_or_else(wrong).map(Some)
 }
 

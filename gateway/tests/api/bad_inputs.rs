@@ -222,6 +222,7 @@ const OTHERS: &[Case] = &[
     ("POST /v1/users/bob/token", r#"{"ttl":0}"#, 422, "/ttl", "1 to 2592000"),
     ("POST /v1/users/bob/token", r#"{"ttl":2592001}"#, 422, "/ttl", "1 to 2592000"),
     ("POST /v1/users/bob/token", r#"{"ttl":"1h"}"#, 422, "/ttl", "integer"),
+    ("POST /v1/users/bob/token", r#"{"ttl":60.0}"#, 422, "/ttl", "written without a fraction or an exponent, not 60.0"),
     ("POST /v1/users/bob/token", r#"{"device_id":"a b"}"#, 422, "/device_id", "A-Z a-z 0-9"),
     ("POST /v1/users/bob/token", r#"{"device":"a"}"#, 422, "/device", "known are \"device_id\", \"ttl\""),
     ("POST /v1/users/b%00b/token", "{}", 400, "user", "A-Z a-z 0-9"),
@@ -365,6 +366,7 @@ async fn a_bad_header_is_refused_and_changes_nothing() {
         ("DELETE /v1/items/5", &[("if-match", b"W/\"1\"")], 400, "If-Match", "with its quotes"),
         ("DELETE /v1/items/5", &[("if-match", b"\"2\"")], 412, "", "version 1 now"),
         ("DELETE /v1/items/5/comments/6", &[("if-match", b"2")], 400, "If-Match", "with its quotes"),
+        ("GET /v1/events", &[("last-event-id", b"x")], 400, "Last-Event-ID", "the id of an event"),
     ];
     for (what, headers, status, at, words) in cases {
         let (method, path) = what.split_once(' ').unwrap();

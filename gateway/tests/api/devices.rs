@@ -46,7 +46,11 @@ async fn a_bad_device_is_refused_with_what_would_be_right() {
         (json!({"platform": "fcm", "push_token": long}), "/push_token", "1 to 2048 bytes"),
         (json!({"platform": "fcm", "push_token": "a\nb"}), "/push_token", "printable"),
         (json!({"platform": "fcm", "push_token": "t", "feeds": []}), "/feeds", "1 to 17 entries"),
-        (json!({"platform": "fcm", "push_token": "t", "feeds": ["likes"]}), "/feeds", "no feed named \"likes\""),
+        (
+            json!({"platform": "fcm", "push_token": "t", "feeds": ["feed", "likes"]}),
+            "/feeds/1",
+            "no feed named \"likes\"",
+        ),
         (json!({"platform": "fcm", "push_token": "t", "token": "t"}), "/token", "unknown field"),
     ];
     for (body, pointer, words) in cases {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::follows::users;
-use crate::server::{Server, ids};
+use crate::server::{Answer, Server, ids};
 
 const ANN: &str = "/v1/users/ann";
 
@@ -180,4 +180,21 @@ async fn s9_an_export_tells_of_private_users_and_of_requests_and_an_import_takes
     assert_eq!(requests(&other).await, ["bob"]);
     assert_eq!(other.get(ANN).await.expect(200).json["private"], json!(true));
     other.close().await;
+}
+
+#[tokio::test]
+async fn who_is_to_be_private_and_of_class_everyone_is_told_which_value_is_refused() {
+    let (server, _dir) = Server::start().await;
+    let refused = |answer: Answer, pointer| {
+        assert_eq!(answer.json["pointer"], pointer, "{}", answer.text);
+        assert!(answer.json["detail"].as_str().unwrap().contains("cannot be private"), "{}", answer.text);
+    };
+    put(&server, json!({"private": true})).await;
+    let everyone = r#"{"class":"everyone"}"#;
+    refused(server.call("PUT /v1/authors/ann", Some(everyone)).await.expect(422), "/class");
+    server.call("PUT /v1/authors/news", Some(everyone)).await.expect(204);
+    let private = r#"{"name":"News","private":true}"#;
+    refused(server.call("PUT /v1/users/news", Some(private)).await.expect(422), "/private");
+    server.get("/v1/users/news").await.expect(404);
+    server.close().await;
 }

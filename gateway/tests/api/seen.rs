@@ -100,7 +100,12 @@ async fn a_position_that_cannot_be_is_refused_and_changes_nothing() {
         (r#"{"position":{"epoch":"1"}}"#, "/position/offset", "is missing"),
         (r#"{"position":{"epoch":1,"offset":1}}"#, "/position/epoch", "must be a string"),
         (r#"{"position":{"epoch":"01","offset":1}}"#, "/position/epoch", "decimal number that the server gave"),
-        (r#"{"position":{"epoch":"1","offset":-1}}"#, "/position/offset", "a number from 0"),
+        (r#"{"position":{"epoch":"1","offset":-1}}"#, "/position/offset", "an integer from 0"),
+        (
+            r#"{"position":{"epoch":"1","offset":1.0}}"#,
+            "/position/offset",
+            "without a fraction or an exponent, not 1.0",
+        ),
         (r#"{"position":{"epoch":"1","offset":1,"at":2}}"#, "/position/at", "unknown field"),
         (r#"{"feed":"likes","position":{"epoch":"1","offset":1}}"#, "/feed", r#"there is \"feed\""#),
         (r#"{"name":"feed","position":{"epoch":"1","offset":1}}"#, "/name", "unknown field"),
