@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use axum::http::Request;
-use serde_json::Value;
+use regex::Regex;
+use serde_json::{Value, json};
 
 use crate::server::{API_KEY, Server, request};
 
@@ -105,6 +106,84 @@ async fn every_problem_type_explains_itself_and_an_unknown_path_is_a_problem() {
     for path in ["/", "/v1", "/v1/items/", "/v1/items/1/2", "/v1/users/ann/likes/bob", "/metric"] {
         let answer = server.send(Request::get(path).header("authorization", API_KEY).body("".into()).unwrap()).await;
         assert_eq!((answer.status, &answer.json["type"]), (404, &"/problems/no-such-route".into()), "{path}");
+    }
+    server.close().await;
+}
+
+/// The pattern at this JSON pointer of the document.
+fn pattern(server: &Server, pointer: &str) -> Regex {
+    let found = server.document().pointer(pointer).and_then(Value::as_str);
+    Regex::new(found.unwrap_or_else(|| panic!("no pattern at {pointer}"))).unwrap()
+}
+
+#[tokio::test]
+async fn the_patterns_of_the_document_refuse_the_texts_that_the_server_refuses() {
+    let (server, _dir) = Server::start().await;
+    server.post("/v1/items", json!({"author": "ann", "body": 1, "id": "5"})).await.expect(201);
+    let item = |field: &str, text: &str| ("POST /v1/items", json!({"author": "ann", "body": 1, field: text}));
+    let device = |text: &str| ("PUT /v1/users/bob/devices/d", json!({"platform": "fcm", "push_token": text}));
+    let reaction = |text: &str| {
+        let add = json!({"op": "add", "item": "5", "kind": text, "user": "bob"});
+        ("POST /v1/reactions/batch", json!({"ops": [add]}))
+    };
+    let on_item = |text: &str| {
+        let remove = json!({"op": "remove", "item": text, "kind": "like", "user": "bob"});
+        ("POST /v1/reactions/batch", json!({"ops": [remove]}))
+    };
+    type Asked<'a> = &'a dyn Fn(&str) -> (&'static str, Value);
+    let schemas = "/components/schemas";
+    let cases: [(&str, Asked<'_>, &str); 6] = [
+        ("Publish/properties/kind", &|text| item("kind", text), "lik\u{e9}"),
+        ("Publish/properties/foreign_id", &|text| item("foreign_id", text), "posts/42 \u{5c0f}"),
+        ("PutPerson/properties/name", &|text| ("PUT /v1/users/bob", json!({"name": text})), "B \u{2764}"),
+        ("RegisterDevice/properties/push_token", &device, "t\u{a0}t"),
+        ("ReactionKind", &reaction, "lik\u{e9}"),
+        ("ReactionsBatch/properties/ops/items/properties/item", &on_item, "5"),
+    ];
+    for (place, asked, good) in cases {
+        let reference = server.document().pointer(&format!("{schemas}/{place}/$ref")).and_then(Value::as_str);
+        let schema = reference.map_or(format!("{schemas}/{place}"), |reference| reference[1..].to_owned());
+        let pattern = pattern(&server, &format!("{schema}/pattern"));
+        for (text, taken) in [(good, true), ("a\nb", false), ("a\u{7f}b", false), ("a\u{85}b", false)] {
+            let (what, body) = asked(text);
+            let answer = server.call(what, Some(&body.to_string())).await;
+            let done = answer.json["results"][0]["status"].as_u64().unwrap_or(answer.status.into());
+            assert_eq!((done < 400, pattern.is_match(text)), (taken, taken), "{place} {text:?}: {}", answer.text);
+        }
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn the_cursors_that_lists_give_are_of_the_patterns_of_the_document() {
+    let (server, _dir) = Server::start().await;
+    server.post("/v1/items", json!({"author": "ann", "body": "there", "id": "5"})).await.expect(201);
+    for user in ["bob", "eve"] {
+        server.post("/v1/items/5/comments", json!({"author": user, "body": 1})).await.expect(201);
+        server.call(&format!("PUT /v1/items/5/reactions/like/{user}"), None).await.expect(200);
+        server.post("/v1/items", json!({"author": user, "body": 1, "ref": "5"})).await.expect(201);
+        server.follow(user, "ann").await;
+    }
+    let of = |server: &Server, path: &str, name: &str| {
+        let parameters = server.document()["paths"][path]["get"]["parameters"].as_array().unwrap().clone();
+        let resolved = parameters.into_iter().map(|parameter| match parameter["$ref"].as_str() {
+            Some(reference) => server.document().pointer(&reference[1..]).unwrap().clone(),
+            None => parameter,
+        });
+        let found = resolved.into_iter().find(|parameter| parameter["name"] == name).unwrap();
+        Regex::new(found["schema"]["pattern"].as_str().unwrap()).unwrap()
+    };
+    for (path, list) in [
+        ("/v1/items/{id}/comments", "/v1/items/5/comments"),
+        ("/v1/items/{id}/reactions", "/v1/items/5/reactions"),
+        ("/v1/items/{id}/reposts", "/v1/items/5/reposts"),
+        ("/v1/users/{user}/followers", "/v1/users/ann/followers"),
+    ] {
+        let pattern = of(&server, path, "cursor");
+        let page = server.get(&format!("{list}?limit=1")).await.expect(200).json;
+        let next = page["next"].as_str().unwrap();
+        assert!(pattern.is_match(next) && !pattern.is_match(""), "{path}: {next}");
+        server.get(&format!("{list}?limit=1&cursor={next}")).await.expect(200);
     }
     server.close().await;
 }
