@@ -32,6 +32,7 @@ mod doorbell;
 pub mod fuzzed;
 mod intake;
 mod jobs;
+mod set_up;
 mod traces;
 
 pub use bus::{Bus, BusError};

@@ -8,7 +8,8 @@ use async_nats::jetstream::stream::{Config, ConsumerErrorKind, DiscardPolicy, Re
 use feedgate_common::error::Result;
 
 use super::{ABANDONED, ACK_WAIT, IntakeSettings};
-use crate::bus::{Bus, CALL, DUPLICATES, failed, not_set_up, within};
+use crate::bus::{Bus, CALL, DUPLICATES, failed, within};
+use crate::set_up;
 
 /// The stream of messages that wait.
 pub(super) const IN: &str = "FEED_IN";
@@ -38,12 +39,10 @@ impl Streams {
         Self { bus, settings }
     }
 
-    /// Creates the two streams if they are missing, and sets them to these settings if they differ, in two calls.
+    /// Creates the two streams if they are missing, and sets them to these settings if they differ, in four calls.
     pub(super) async fn set_up(&self) -> Result<()> {
         for config in [self.waiting(), self.refused()] {
-            let name = config.name.clone();
-            let stream = self.bus.jetstream().create_or_update_stream(config).await;
-            stream.map_err(|error| not_set_up(format_args!("stream {name}"), error))?;
+            set_up::stream(&self.bus, config).await?;
         }
         Ok(())
     }

@@ -28,8 +28,9 @@
 //! Invariants: a job leaves the queue only by the ack of someone it was delivered to; this process holds no more
 //! untaken jobs than calls wait, and none for longer than [`Settings::grace`].
 //!
-//! With [`Settings::replicas`] above 1 the server answers an ack before every replica has dropped the message; ack
-//! then waits until it is seen to be gone.
+//! With several replicas the server answers an ack before every replica has dropped the message; ack then waits until
+//! it is seen to be gone. [`Settings::replicas`] or an operator may ask for several. Each feeder looks how many there
+//! are whenever it looks for stranded jobs.
 
 mod events;
 mod feeder;
@@ -71,7 +72,7 @@ pub struct Settings {
     pub grace: Duration,
     /// How often a process that takes jobs looks for stranded ones.
     pub stranded_every: Duration,
-    /// The number of copies of each stream in a NATS cluster, 1 to 5.
+    /// The least number of copies of each stream in a NATS cluster, 1 to 5. A stream that has more keeps them.
     pub replicas: usize,
     /// How long events for other programs are kept.
     pub events_age: Duration,
@@ -212,7 +213,7 @@ impl NatsJobs {
                     _ => self.streams.settle(&held.reply, answer).await?,
                 }
             }
-            if matches!(answer, AckKind::Ack) && self.streams.settings().replicas > 1 {
+            if matches!(answer, AckKind::Ack) && self.streams.are_replicated() {
                 self.streams.gone(&held.place).await?;
             }
             Ok(())

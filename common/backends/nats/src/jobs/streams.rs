@@ -14,6 +14,8 @@
 //! server's store turns out to be gone.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_nats::Client;
@@ -30,6 +32,7 @@ use futures_util::future::{join_all, try_join};
 use super::hands::Place;
 use super::{Settings, wire};
 use crate::bus::{Bus, CALL, DUPLICATES, failed, not_set_up, unavailable, within};
+use crate::set_up;
 
 const EVENTS: &str = "FEED";
 pub(crate) const EVENT_SUBJECTS: &str = "feed.event.";
@@ -64,28 +67,38 @@ pub(crate) fn next(lane: Lane) -> String {
 pub(crate) struct Streams {
     pub(crate) bus: Bus,
     settings: Settings,
+    /// Whether the stream of a lane was seen with several replicas.
+    replicated: Arc<AtomicBool>,
 }
 
 impl Streams {
     pub(crate) fn new(bus: Bus, settings: Settings) -> Self {
-        Self { bus, settings }
+        Self { bus, settings, replicated: Arc::default() }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
+    /// Whether the stream of a lane has several replicas, or had them once. An operator may have raised the number.
+    pub(crate) fn are_replicated(&self) -> bool {
+        self.replicated.load(Ordering::Relaxed)
+    }
+
+    fn saw_replicas(&self, replicas: usize) {
+        self.replicated.fetch_or(replicas > 1, Ordering::Relaxed);
+    }
+
     fn client(&self) -> &Client {
         self.bus.client()
     }
 
-    /// Creates streams and consumers that are missing, and sets them to these settings if they differ, in five calls.
+    /// Creates streams and consumers that are missing, and sets them to these settings if they differ, in eight calls.
     pub(crate) async fn set_up(&self) -> Result<()> {
-        for config in [self.work(Lane::Posts), self.work(Lane::Edges), self.events()] {
-            let name = config.name.clone();
-            let stream = self.bus.jetstream().create_or_update_stream(config).await;
-            stream.map_err(|error| not_set_up(format_args!("stream {name}"), error))?;
+        for lane in Lane::ALL {
+            self.saw_replicas(set_up::stream(&self.bus, self.work(lane)).await?);
         }
+        set_up::stream(&self.bus, self.events()).await?;
         for name in Lane::ALL.map(stream) {
             let consumer = self.bus.jetstream().create_consumer_on_stream(self.workers(), name).await;
             consumer.map_err(|error| not_set_up(format_args!("consumer {CONSUMER} of {name}"), error))?;
@@ -215,7 +228,9 @@ impl Streams {
         let looked = async {
             let stream = self.bus.jetstream().get_stream_no_info(stream(lane)).await.map_err(failed)?;
             let consumer = stream.consumer_info(CONSUMER).await.map_err(failed)?;
-            let mut first = stream.get_info().await.map_err(failed)?.state;
+            let info = stream.get_info().await.map_err(failed)?;
+            self.saw_replicas(info.config.num_replicas);
+            let mut first = info.state;
             while is_stranded(&first, acknowledged.min(consumer.ack_floor.stream_sequence)) {
                 let message = stream.get_raw_message(first.first_sequence).await.map_err(failed)?;
                 stream.delete_message(first.first_sequence).await.map_err(failed)?;

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use feedgate_common::intake::{Answer, Backend, Call, Wrong};
 use feedgate_common::jobs::{Delivery, Job, Lane};
 use feedgate_common::{Jobs, UserNo};
 use feedgate_engines::Nats;
@@ -52,6 +54,20 @@ pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
         }
     };
     timeout(SOON, wait).await.unwrap_or_else(|_| panic!("{what}, within {SOON:?}"));
+}
+
+/// A backend that never comes back from a call.
+pub(crate) struct Hanging;
+
+#[async_trait]
+impl Backend for Hanging {
+    async fn carry_out(&self, _: Call) -> Answer {
+        std::future::pending().await
+    }
+
+    fn refuse(&self, _: Wrong) -> Answer {
+        Answer { status: 404, headers: vec![], body: vec![] }
+    }
 }
 
 /// Where the server keeps its streams.
