@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Worker;
 use crate::dispatch::Dispatcher;
 use crate::metrics::Ended;
-use crate::retry::{Backoff, Retries};
+use crate::retry::{Backoff, Cause, Retries};
 use crate::said::Said;
 
 /// The longest pause between two tries to tell the queue something: it is to know soon after it is back.
@@ -56,8 +56,9 @@ impl Work {
 enum Turn {
     /// The job is done and acknowledged.
     Done,
-    /// To be tried again later, not before the wait that the store asked for; and whether a store was found damaged.
-    Failed { error: String, at_least: Duration, damaged: bool },
+    /// To be tried again later, not before the wait that the store asked for; with the cause, and whether a store was
+    /// found damaged.
+    Failed { error: String, at_least: Duration, cause: Cause, damaged: bool },
     /// The shutdown could wait no longer.
     CutShort,
 }
@@ -120,9 +121,10 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// There is none if no turn is in flight and nothing waits to be tried again.
+    /// There is none if no turn is in flight, and nothing that could be done waits to be tried again. A job that fails
+    /// by itself does not count: else one such job would end, by `/healthz`, every worker with nothing else to do.
     pub(crate) fn look_for_work(&self) {
-        if self.turns.is_empty() && self.retries.is_empty() {
+        if self.turns.is_empty() && !self.retries.are_held_up() {
             self.worker.pulse.rests();
         }
     }
@@ -168,13 +170,16 @@ impl<'a> Crew<'a> {
                 self.worker.pulse.stepped();
                 self.look_for_work();
             }
-            Turn::Failed { error, at_least, .. } => {
+            Turn::Failed { error, at_least, cause, .. } => {
                 if let Some(times) = self.failing.due() {
                     tracing::warn!(job = ?work.job, times, error, "jobs failed and will be tried again");
                 }
-                self.retries.failed(work.job, Instant::now(), at_least);
+                self.retries.failed(work.job, Instant::now(), at_least, cause);
+                self.look_for_work();
             }
-            Turn::CutShort if work.id.is_none() => self.retries.failed(work.job, Instant::now(), Duration::ZERO),
+            Turn::CutShort if work.id.is_none() => {
+                self.retries.failed(work.job, Instant::now(), Duration::ZERO, Cause::Around);
+            }
             Turn::CutShort => {}
         }
     }
@@ -189,12 +194,15 @@ async fn next(turns: &mut JoinSet<(Work, Turn, Duration)>) -> Option<(Work, Turn
 async fn turn(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: Work) -> Turn {
     let failed = match AssertUnwindSafe(work_off(dispatcher, jobs, backoff, work)).catch_unwind().await {
         Ok(Ok(())) => return Turn::Done,
-        Ok(Err(error)) => Turn::Failed {
-            at_least: hint(&error),
-            error: error.to_string(),
-            damaged: matches!(error, StoreError::Corrupt(_)),
-        },
-        Err(_panic) => Turn::Failed { at_least: Duration::ZERO, error: "a step panicked".to_owned(), damaged: false },
+        Ok(Err(error)) => {
+            let damaged = matches!(error, StoreError::Corrupt(_));
+            let cause = if damaged { Cause::Own } else { Cause::Around };
+            Turn::Failed { at_least: hint(&error), error: error.to_string(), cause, damaged }
+        }
+        Err(_panic) => {
+            let error = "a step panicked".to_owned();
+            Turn::Failed { at_least: Duration::ZERO, error, cause: Cause::Own, damaged: false }
+        }
     };
     ack(jobs, backoff, work).await;
     failed

@@ -16,7 +16,7 @@ pub struct Pulse {
     /// The last round of each loop, in ms since `born`.
     taking: AtomicU64,
     sweeping: AtomicU64,
-    /// Since when work waits and no step was done, in ms since `born`; or [`RESTS`].
+    /// Since when work waits that could be done and no step was done, in ms since `born`; or [`RESTS`].
     waiting: AtomicU64,
 }
 
@@ -39,7 +39,8 @@ impl Pulse {
         self.since(self.sweeping.load(Ordering::Relaxed))
     }
 
-    /// For how long this worker has had work and done no step of it. Zero while no work waits.
+    /// For how long this worker has had work that could be done, and has done no step of it. Zero while no such work
+    /// waits: what is damaged, or panics, waits for somebody who mends it, and not for a restart.
     pub fn standstill(&self) -> Duration {
         match self.waiting.load(Ordering::Relaxed) {
             RESTS => Duration::ZERO,

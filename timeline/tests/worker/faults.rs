@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::town::{NOW, Town, eventually, settings};
+use crate::trouble::Troubled;
 use async_trait::async_trait;
 use feedgate_common::archive::{Publish, PullHead, Write};
 use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard, Onlooker, Stir};
@@ -269,15 +270,37 @@ async fn a_worker_whose_every_job_fails_stands_still_until_one_is_done() {
     town.deliver().await;
     // Never relayed: once it is finished, the sweep at the start is over and puts nothing in again.
     town.stores.archive.write(vec![Write::Publish(town.item(1, 200))], NOW).await.unwrap();
-    let broken = Broken::new(How::Panics);
-    let patient = Settings { retry_first: Duration::from_millis(50), ..settings() };
-    let worker = town.worker_on(town.stores.jobs.clone(), broken.clone(), patient);
+    let inboxes = Troubled::of(&town);
+    let (jobs, doorbell) = (town.stores.jobs.clone(), town.stores.doorbell.clone());
+    let worker = town.worker_of(inboxes.fan_out(&town), jobs, doorbell, settings());
     town.drained().await;
+    inboxes.fails(Some(|| StoreError::unavailable("the inboxes do not answer")));
     town.publish(0, 100).await;
     let longer = Duration::from_millis(40);
-    eventually("its job waits to be tried again", async || worker.pulse.standstill() > longer).await;
+    let stands_still = async || inboxes.failed() > 2 && worker.pulse.standstill() > longer;
+    eventually("its job fails again and again", stands_still).await;
+    inboxes.fails(None);
     town.drained().await;
     eventually("it has no work", async || worker.pulse.standstill() == Duration::ZERO).await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_with_nothing_but_a_job_that_fails_by_itself_does_not_stand_still() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let inboxes = Troubled::of(&town);
+    inboxes.fails(Some(|| StoreError::corrupt("an inbox is damaged")));
+    let (jobs, doorbell) = (town.stores.jobs.clone(), town.stores.doorbell.clone());
+    let worker = town.worker_of(inboxes.fan_out(&town), jobs, doorbell, settings());
+    let rests = async || inboxes.failed() > 2 && worker.pulse.standstill() == Duration::ZERO;
+    eventually("it rests between two tries at what is damaged", rests).await;
+    inboxes.fails(Some(|| panic!("a bug in one step")));
+    eventually("it rests between two tries at what panics", rests).await;
+    assert_eq!(town.stores.archive.counts().await.unwrap().events, 1, "the job is not done");
+    inboxes.fails(None);
+    town.drained().await;
+    assert_eq!(town.shown(1).await, BTreeSet::from([100]));
     worker.stop().await;
 }
 

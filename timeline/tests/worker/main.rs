@@ -11,3 +11,4 @@ mod push;
 mod resume;
 mod shares;
 mod town;
+mod trouble;
