@@ -172,6 +172,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The answer to a message that is no call: a problem document.
     fn refuse(&self, wrong: Wrong) -> Answer;
+
+    /// The answer to a call for which there is no room, and of which nothing was done: 503 with a time to retry.
+    fn overloaded(&self) -> Answer;
 }
 
 /// Reads a message: its subject without `feed.in.` or `feed.call.`, its headers by name, and its body.

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, header};
+use axum::http::{HeaderName, HeaderValue, Request, Response, header};
 use compact_str::{CompactString, format_compact};
 use feedgate_common::intake::{Answer, Backend, Call, Wrong};
 use futures_util::FutureExt;
@@ -88,6 +88,11 @@ impl Backend for Messages {
             Wrong::Header(name, detail) => Problem::header(name, detail),
         })
     }
+
+    fn overloaded(&self) -> Answer {
+        let detail = "this gateway has too many calls under way; nothing of this one was done: retry";
+        refused(&Problem::new(Kind::Overloaded, detail))
+    }
 }
 
 /// The request that a call stands for.
@@ -124,14 +129,19 @@ async fn answer(response: Result<Response<Body>, Infallible>) -> Answer {
         Ok(response) => response.into_parts(),
         Err(never) => match never {},
     };
-    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let headers = head.headers.iter().map(|(name, value)| line(name, value)).collect();
     let body = body.collect().await.map_or_else(|_| vec![], |whole| whole.to_bytes().to_vec());
     Answer { status: head.status.as_u16(), headers, body }
 }
 
 fn refused(problem: &Problem) -> Answer {
     let body = serde_json::to_vec(problem).expect("our own values serialize, and memory takes all");
-    let headers = vec![(header::CONTENT_TYPE.as_str().to_owned(), "application/problem+json".to_owned())];
+    let mut headers = vec![line(&header::CONTENT_TYPE, &HeaderValue::from_static("application/problem+json"))];
+    headers.extend(problem.header_lines().map(|(name, value)| line(&name, &value)));
     Answer { status: problem.kind.status().as_u16(), headers, body }
+}
+
+/// A header line of an answer.
+fn line(name: &HeaderName, value: &HeaderValue) -> (String, String) {
+    (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
 }

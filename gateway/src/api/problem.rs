@@ -163,7 +163,7 @@ impl Problem {
     }
 
     /// The header that the response needs for this kind, if any.
-    fn header_lines(&self) -> Option<(HeaderName, HeaderValue)> {
+    pub(super) fn header_lines(&self) -> Option<(HeaderName, HeaderValue)> {
         match self.kind {
             Kind::NoCredentials => {
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"feedgate\"")))

@@ -106,6 +106,9 @@ async fn a_message_is_refused_with_the_problem_of_its_request() {
     assert_eq!((&no_call["type"], &no_call["status"]), (&json!("/problems/no-such-route"), &json!(404)));
     let no_key = json_of(&server.message("publish", &[("Nats-Msg-Id", "a b")], "{}").await);
     assert_eq!((&no_key["type"], &no_key["field"]), (&json!("/problems/bad-header"), &json!("Nats-Msg-Id")));
+    let busy = server.messages.overloaded();
+    assert_eq!((busy.status, &json_of(&busy)["type"]), (503, &json!("/problems/overloaded")));
+    assert!(busy.headers.contains(&("retry-after".to_owned(), "1".to_owned())), "{:?}", busy.headers);
     let two = server.message("edit.7", &[("If-Match", "7\n")], r#"{"body":1}"#).await;
     assert_eq!(json_of(&two)["field"], "If-Match");
     server.close().await;

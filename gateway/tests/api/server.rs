@@ -61,7 +61,7 @@ impl Answer {
 pub(crate) struct Server {
     stores: Embedded,
     router: axum::Router,
-    messages: Arc<dyn intake::Backend>,
+    pub(crate) messages: Arc<dyn intake::Backend>,
     keys: Keys,
     document: Value,
     stop: CancellationToken,

@@ -1,4 +1,4 @@
-//! One connection to NATS, shared by everything in the process.
+//! One connection to NATS, shared by everything in the process except the intake, which has one of its own.
 //!
 //! ```text
 //!   connect ─▶ version ≥ 2.10? ─▶ JetStream on? ─▶ Bus ─┬─ calls, each with a bound
@@ -136,6 +136,8 @@ pub struct Bus {
     connections: watch::Receiver<u64>,
     /// Since when there is no connection; `None` while there is one.
     lost: Arc<Mutex<Option<Instant>>>,
+    /// What this was connected with.
+    to: Arc<(String, StoreTls)>,
 }
 
 impl Bus {
@@ -195,12 +197,21 @@ impl Bus {
         }
         let jetstream = ContextBuilder::new().timeout(CALL).ack_timeout(CALL).build(client.clone());
         match jetstream.query_account().await {
-            Ok(_) => Ok(Self { client, jetstream, gaps, connections, lost }),
+            Ok(_) => {
+                let to = Arc::new((url.to_owned(), tls.clone()));
+                Ok(Self { client, jetstream, gaps, connections, lost, to })
+            }
             Err(why) => Err(match forbidden.lock().last.take() {
                 Some(why) => BusError::Forbidden { at, why },
                 None => BusError::NoJetStream { at, why },
             }),
         }
+    }
+
+    /// Another connection to the same servers. What floods one of the two is no gap of the other.
+    pub(crate) async fn another(&self) -> std::result::Result<Self, BusError> {
+        let (url, tls) = &*self.to;
+        Self::connect_with(url, tls).await
     }
 
     pub(crate) fn client(&self) -> &Client {

@@ -6,7 +6,7 @@
 //!   NatsDoorbell ─▶ core NATS: feed.node.<node>, wakes, feed.all.>, what every node is told; nothing is kept
 //!   NatsIntake ───▶ JetStream: FEED_IN, calls of backends; FEED_REFUSED, those that were refused
 //!          └──────▶ core NATS: feed.call.>, calls that are answered; nothing is kept
-//!        Bus ─────── one connection under all of it, which connects again by itself
+//!        Bus ─────── one connection under all of it, and another for NatsIntake; each connects again by itself
 //! ```
 //!
 //! # Where to begin

@@ -73,9 +73,9 @@ async fn the_replicas_that_an_operator_gives_a_stream_outlast_the_next_start() {
     let servers = cluster();
     drop(open(&servers, &Settings::default()).await);
     let bus = Bus::connect(&urls(&servers)).await.unwrap();
-    let backend: Arc<dyn Backend> = Arc::new(Hanging);
+    let backend: Arc<dyn Backend> = Arc::new(Hanging::default());
     let open_intake =
-        async || NatsIntake::open(bus.clone(), IntakeSettings::default(), "web-1", backend.clone()).await.map(drop);
+        async || NatsIntake::open(&bus, IntakeSettings::default(), "web-1", backend.clone()).await.map(drop);
     when_led(open_intake).await;
     let jetstream = jetstream::new(async_nats::connect(servers[0].url()).await.unwrap());
     let config = async |name| jetstream.get_stream(name).await.map(|stream| stream.cached_info().config.clone());

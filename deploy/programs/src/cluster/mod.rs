@@ -96,7 +96,7 @@ pub(crate) async fn add_intake(
     settings: &Settings,
     gateway: &Gateway,
 ) -> anyhow::Result<()> {
-    let Some(bus) = stores.bus.clone().filter(|_| settings.intake.open) else { return Ok(()) };
+    let Some(bus) = stores.bus.as_ref().filter(|_| settings.intake.open) else { return Ok(()) };
     let intake = NatsIntake::open(bus, settings.intake.settings(), &stores.node, gateway.messages());
     let (intake, stop) = (intake.await.context("the intake (intake.open)")?, parts.stop());
     parts.add(async move {

@@ -21,7 +21,8 @@
 //! behind a later one of these users.
 //!
 //! Invariants: a message is acknowledged after what it asks for is durable, or its refusal is; this process holds at
-//! most [`IntakeSettings::in_flight`] messages, and carries out at most as many calls.
+//! most [`IntakeSettings::in_flight`] messages, and carries out at most as many calls. Further calls wait or are
+//! refused, each with an answer. The intake has a connection of its own, so that a flood of calls costs nobody a wake.
 
 mod calls;
 mod message;
@@ -36,7 +37,7 @@ use feedgate_common::intake::Backend;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::bus::Bus;
+use crate::bus::{Bus, failed};
 use session::Session;
 use streams::Streams;
 
@@ -83,17 +84,18 @@ pub struct NatsIntake {
 }
 
 impl NatsIntake {
-    /// Sets up the streams if they are missing or differ from the settings.
+    /// Sets up the streams if they are missing or differ from the settings. The intake makes a connection of its own to
+    /// the servers of `bus`: however many calls come, no wake is lost for them.
     ///
     /// # Errors
-    /// `Unavailable`, naming the stream that cannot be set up and why.
+    /// `Unavailable`, naming the stream that cannot be set up and why, or why there is no other connection.
     pub async fn open(
-        bus: Bus,
+        bus: &Bus,
         settings: IntakeSettings,
         node: &str,
         backend: Arc<dyn Backend>,
     ) -> Result<Self, StoreError> {
-        let streams = Streams::new(bus, settings);
+        let streams = Streams::new(bus.another().await.map_err(failed)?, settings);
         streams.set_up().await?;
         let node = node.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         Ok(Self { streams, backend, node })

@@ -12,6 +12,7 @@ use feedgate_common::{Jobs, UserNo};
 use feedgate_engines::Nats;
 use feedgate_nats::{Bus, NatsJobs, Settings};
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// How long a test waits for something: far longer than the slowest machine takes for it.
 pub(crate) const SOON: Duration = Duration::from_secs(300);
@@ -56,17 +57,23 @@ pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     timeout(SOON, wait).await.unwrap_or_else(|_| panic!("{what}, within {SOON:?}"));
 }
 
-/// A backend that never comes back from a call.
-pub(crate) struct Hanging;
+/// A backend that comes back from no call before this is cancelled.
+#[derive(Default)]
+pub(crate) struct Hanging(pub(crate) CancellationToken);
 
 #[async_trait]
 impl Backend for Hanging {
     async fn carry_out(&self, _: Call) -> Answer {
-        std::future::pending().await
+        self.0.cancelled().await;
+        Answer { status: 204, headers: vec![], body: vec![] }
     }
 
     fn refuse(&self, _: Wrong) -> Answer {
         Answer { status: 404, headers: vec![], body: vec![] }
+    }
+
+    fn overloaded(&self) -> Answer {
+        Answer { status: 503, headers: vec![("retry-after".to_owned(), "1".to_owned())], body: vec![] }
     }
 }
 
