@@ -13,8 +13,8 @@ use feedgate_common::jobs::Lane;
 use feedgate_common::{ItemId, Jobs, UserNo};
 use feedgate_engines::Nats;
 use feedgate_nats::{NatsJobs, Settings};
-use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::{FutureExt, StreamExt};
 use support::{SOON, eventually, fan_out, jobs, take};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -59,6 +59,18 @@ async fn processes_that_start_at_once_set_up_one_queue_and_the_last_settings_hol
         let work = jetstream.get_stream(name).await.unwrap();
         assert_eq!(work.consumer_info("workers").await.unwrap().config.ack_wait, Duration::from_secs(7));
     }
+}
+
+#[tokio::test]
+async fn a_put_that_its_caller_soon_gives_up_says_nothing_about_the_server() {
+    let server = Nats::start();
+    let jobs = jobs(&server, &Settings::default()).await;
+    // Again if the machine stands still for long in the middle of it.
+    eventually("the queue is there after a put that ended in its first moment", async || {
+        assert!(jobs.put(&[fan_out(1)]).now_or_never().is_none(), "it waits for the answer of the server");
+        jobs.ping().await.is_ok()
+    })
+    .await;
 }
 
 #[tokio::test]

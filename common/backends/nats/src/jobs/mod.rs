@@ -51,7 +51,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::bus::{Bus, CALL, within};
+use crate::bus::{Bus, CALL, PING, within};
 use feeder::Feeder;
 use hands::Hands;
 use streams::Streams;
@@ -59,6 +59,10 @@ use streams::Streams;
 /// How long a put that failed counts against the server. The sweep of a worker puts overdue work again sooner than
 /// this: it comes round every 5 s by default, and a put fails after [`CALL`].
 const LATELY: Duration = Duration::from_secs(8);
+
+/// A put that its caller gives up sooner than this says nothing about the server. A caller may go away at any moment,
+/// as a request does whose device has left.
+const ABANDONED: Duration = PING;
 
 /// How the queue is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,26 +115,31 @@ struct Unstored {
     connection: u64,
 }
 
-/// A put that is under way. If this is dropped before the jobs were stored, also because the caller waits no longer, it
-/// counts as the last failed put of its lanes.
+/// A put that is under way. If this is dropped before the jobs were stored, it counts as the last failed put of its
+/// lanes. If it is dropped because the caller waits no longer, it counts only after [`ABANDONED`].
 struct Putting<'a> {
     queue: &'a NatsJobs,
     lanes: [bool; Lane::ALL.len()],
-    stored: bool,
+    began: Instant,
+    /// Whether the jobs were stored; `None` before that is known.
+    stored: Option<bool>,
 }
 
 impl<'a> Putting<'a> {
     fn begin(queue: &'a NatsJobs, jobs: &[Job]) -> Self {
         let lanes = Lane::ALL.map(|lane| jobs.iter().any(|job| job.lane() == lane));
-        Self { queue, lanes, stored: false }
+        Self { queue, lanes, began: Instant::now(), stored: None }
     }
 }
 
 impl Drop for Putting<'_> {
     fn drop(&mut self) {
+        if self.stored.is_none() && self.began.elapsed() < ABANDONED {
+            return;
+        }
         let connection = self.queue.streams.bus.connection();
         for lane in Lane::ALL.into_iter().filter(|lane| self.lanes[*lane as usize]) {
-            let failed = (!self.stored).then(|| Unstored { at: Instant::now(), connection });
+            let failed = (self.stored != Some(true)).then(|| Unstored { at: Instant::now(), connection });
             *self.queue.unstored[lane as usize].lock() = failed;
         }
     }
@@ -237,7 +246,7 @@ impl Jobs for NatsJobs {
         };
         let mut putting = Putting::begin(self, jobs);
         let put = within(CALL, put).await;
-        putting.stored = put.is_ok();
+        putting.stored = Some(put.is_ok());
         put
     }
 
