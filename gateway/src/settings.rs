@@ -19,6 +19,9 @@ pub(crate) use live::LiveSettings;
 /// The most leeway that a token's dates may have: clocks that differ by more than an hour are wrong.
 const LEEWAY_MAX_SECS: u32 = 3600;
 
+/// The most bytes of a message before `connect` is answered: as many as the head of a request.
+const FIRST_MESSAGE_MAX: usize = 16 * 1024;
+
 /// The limits and times of a gateway. [`Settings::default`] suits a small team.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -159,9 +162,10 @@ impl Settings {
         Duration::from_secs(self.ping_interval_secs.into())
     }
 
-    /// The largest message of a device that is not yet authenticated, in bytes: a token, and what goes with it.
+    /// The largest message of a device that is not yet authenticated, in bytes: a token, and what goes with it. An SDK
+    /// that connects again sends all its subscriptions in the message of `connect`.
     pub(crate) fn first_message_max(&self) -> usize {
-        self.message_max_bytes.min(4096)
+        self.message_max_bytes.min(FIRST_MESSAGE_MAX)
     }
 
     /// How often a device may be read from, up to 256 bytes at a time: four times for each command, and in a burst
@@ -372,8 +376,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_message_is_a_token_and_no_larger_than_any_other() {
+    fn the_first_message_is_as_large_as_a_head_and_no_larger_than_any_other() {
         let max = |message_max_bytes| Settings { message_max_bytes, ..Settings::default() }.first_message_max();
-        assert_eq!([max(64 * 1024), max(100)], [4096, 100]);
+        assert_eq!([max(64 * 1024), max(100)], [16_384, 100]);
     }
 }

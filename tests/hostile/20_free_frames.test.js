@@ -71,13 +71,13 @@ test("endless fragments of a byte, one segment each, end a connection at one of 
   }
 });
 
-test("before connect a message has 4 KiB, and after it as much as the settings say", async (t) => {
+test("before connect a message has 16 KiB, and after it as much as the settings say", async (t) => {
   const server = await Server.start(t);
   const large = await Wire.open(t, server);
-  large.tell({ id: 1, connect: { token: "x".repeat(4096) } });
+  large.tell({ id: 1, connect: { token: "x".repeat(16_384) } });
   assert.equal(await large.closed(), 1009);
   const parts = await Wire.open(t, server);
-  parts.send(frame(MESSAGE, "x".repeat(4000), { fin: false }), frame(CONTINUATION, "x".repeat(97)));
+  parts.send(frame(MESSAGE, "x".repeat(16_300), { fin: false }), frame(CONTINUATION, "x".repeat(85)));
   assert.equal(await parts.closed(), 1009);
   const known = await Wire.open(t, server, { token: await server.token("ann") });
   known.send(frame(MESSAGE, codec.ping(7, "x".repeat(64_000))));

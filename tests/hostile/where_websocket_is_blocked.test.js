@@ -51,7 +51,7 @@ test("what is no command ends the session with 3501, and a body above the limit 
   assert.equal(await stream.post({ data: codec.malformed[0] }), 204);
   await until("the end", () => stream.ended);
   assert.equal(stream.code, 3501);
-  const large = await fetch(`${server.url}/connection/http_stream`, { ...POST, body: " ".repeat(4097) });
+  const large = await fetch(`${server.url}/connection/http_stream`, { ...POST, body: " ".repeat(16_385) });
   assert.equal(large.status, 413);
 });
 

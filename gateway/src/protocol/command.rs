@@ -14,7 +14,7 @@ use super::codes::Refusal;
 #[cfg(test)]
 mod tests;
 
-/// The most bytes of a token that a device sends; the first message of a session has room for no larger one.
+/// The most bytes of a token that a device sends, in `connect` or in `refresh`.
 pub(crate) const TOKEN_MAX: usize = 4096;
 
 /// The message is no command. The connection is closed with 3501.

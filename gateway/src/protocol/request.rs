@@ -196,6 +196,7 @@ fn connect(asked: ConnectRequest) -> Result<Connect, Refusal> {
         device_id: Option<DeviceId>,
     }
     let Data { device_id } = if_object(&asked.data, "connect.data")?;
+    fits(&asked.token, "connect")?;
     Ok(Connect { token: asked.token, device: device_id, reads_numbers: label::reads_numbers(&asked.name) })
 }
 
@@ -337,10 +338,16 @@ fn history(asked: HistoryRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
 }
 
 fn refresh(asked: RefreshRequest) -> Result<Verb, Refusal> {
-    if asked.token.len() > TOKEN_MAX {
-        return Err(ErrorCode::BadRequest.because(format!("refresh: a token has at most {TOKEN_MAX} bytes")));
-    }
+    fits(&asked.token, "refresh")?;
     Ok(Verb::Refresh(asked.token.into()))
+}
+
+/// Refuses a token that is too long to wait with its command. `what` names the command.
+fn fits(token: &str, what: &str) -> Result<(), Refusal> {
+    if token.len() > TOKEN_MAX {
+        return Err(ErrorCode::BadRequest.because(format!("{what}: a token has at most {TOKEN_MAX} bytes")));
+    }
+    Ok(())
 }
 
 /// Reads JSON, or says what is wrong with it.

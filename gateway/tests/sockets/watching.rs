@@ -4,11 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use feedgate_gateway::clock;
+use jsonwebtoken::{EncodingKey, Header};
 use serde_json::{Value, json};
 
 use super::clock::Clock;
 use super::lines::Lines;
-use super::phone::Phone;
+use super::phone::{Next, Phone};
 use super::pulling::in_time;
 use super::rig::{Rig, http_at};
 
@@ -250,6 +252,42 @@ async fn i18_a_connection_watches_a_bounded_number_of_items_that_its_user_sees_e
         assert_eq!(phone.refused("subscribe", subscribe(channel)).await, 102, "{channel}");
     }
     assert_eq!(phone.refused("history", subscribe(&items[0])).await, 102, "there is no log of it");
+    rig.stop().await;
+}
+
+/// A token of this user with 1,500 bytes of claims for others.
+fn long_token(user: &str) -> String {
+    let claims = json!({"sub": user, "exp": clock::now() / 1000 + 600, "groups": "x".repeat(1500)});
+    let key = EncodingKey::from_secret(b"0123456789abcdef0123456789abcdef");
+    jsonwebtoken::encode(&Header::default(), &claims, &key).unwrap()
+}
+
+#[tokio::test]
+async fn a_device_that_comes_back_with_a_long_token_subscribes_to_all_it_may_in_one_frame() {
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    let token = long_token("ann");
+    let mut lines = vec![json!({"id": 1, "connect": {"token": token, "data": {"device_id": "phone"}}}).to_string()];
+    let feed = json!({"channel": "feed", "data": {"deliver": "items"}, "recover": true, "epoch": "1", "offset": 1});
+    lines.push(json!({"id": 2, "subscribe": feed}).to_string());
+    for id in 3..35 {
+        let channel = format!("item:{}", post(&rig, "bob").await);
+        lines.push(json!({"id": id, "subscribe": {"channel": channel, "flag": 1}}).to_string());
+    }
+    let frame = lines.join("\n");
+    assert!(token.len() > 2000 && frame.len() > 4096, "{} of {}", token.len(), frame.len());
+    let mut phone = rig.socket().await;
+    phone.send(frame).await;
+    let mut answered = vec![];
+    while answered.len() < 34 {
+        let line = phone.line().await;
+        assert!(line["error"].is_null(), "{line}");
+        answered.extend(line["id"].as_u64());
+    }
+    assert_eq!(answered, (1..35).collect::<Vec<_>>());
+    let mut greedy = rig.socket().await;
+    greedy.send(json!({"id": 1, "connect": {"token": "x".repeat(16 * 1024)}}).to_string()).await;
+    assert_eq!(greedy.closed().await, Next::Closed(1009), "the first message has a limit of its own");
     rig.stop().await;
 }
 

@@ -11,8 +11,8 @@
 //! Invariants: the counts are exact, because a [`Stay`] gives back what it took. An address that holds nothing and
 //! whose upgrades are forgotten takes no memory for long.
 //!
-//! An unauthenticated connection holds a head of at most 16 KiB, or a message of at most 4 KiB, so their number bounds
-//! their memory.
+//! An unauthenticated connection holds a head of at most 16 KiB, or a message of at most 16 KiB and the frame that
+//! goes on with it, so their number bounds their memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -143,7 +143,8 @@ fn each_wrong_command_is_refused_with_what_was_wrong() {
 fn i18_a_command_that_waits_holds_little_of_a_large_message() {
     let large = "x".repeat(60_000);
     for (command, why) in [
-        (format!(r#"{{"id":1,"refresh":{{"token":"{large}"}}}}"#), "a token has at most 4096 bytes"),
+        (format!(r#"{{"id":1,"connect":{{"token":"{large}"}}}}"#), "connect: a token has at most 4096 bytes"),
+        (format!(r#"{{"id":1,"refresh":{{"token":"{large}"}}}}"#), "refresh: a token has at most 4096 bytes"),
         (format!(r#"{{"id":1,"rpc":{{"method":"page","data":{{"cursor":"{large}"}}}}}}"#), "a cursor is the `next`"),
         (
             format!(r#"{{"id":1,"rpc":{{"method":"page","data":{{"limit":"{large}"}}}}}}"#),
@@ -159,7 +160,7 @@ fn i18_a_command_that_waits_holds_little_of_a_large_message() {
     ] {
         match decode(&command) {
             Err(Malformed) => {}
-            Ok(Message::Command(Command { verb: Verb::Refused(refusal), .. })) => {
+            Ok(Message::Command(Command { verb: Verb::Refused(refusal) | Verb::Connect(Err(refusal)), .. })) => {
                 assert!(refusal.message.len() < 400 && refusal.message.contains(why), "{refusal:?}");
             }
             other => panic!("{other:?}"),
