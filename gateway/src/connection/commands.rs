@@ -151,28 +151,29 @@ impl Connection {
             }
             Err(Stop::Close(close)) => return Err(End::Close(close)),
             Err(Stop::BadToken(why)) => return Err(End::BadToken(why)),
-            Err(Stop::Refused(refusal)) => {
-                self.send_refusal(id, &refusal);
-                return Ok(());
-            }
+            Err(Stop::Refused(refusal)) => return self.send_refusal(id, &refusal),
             Err(Stop::Failed(error)) => {
                 if !self.shared.found_damage(&error)
                     && let Some(suppressed) = FAILED.admit()
                 {
                     tracing::warn!(%error, suppressed, "a command could not be carried out");
                 }
-                self.send_refusal(id, &ErrorCode::Internal.into());
-                return Ok(());
+                return self.send_refusal(id, &ErrorCode::Internal.into());
             }
         };
         self.send(id, reply);
         Ok(())
     }
 
-    /// Answers with a refusal. A subscribe that was refused before it had begun ends here.
-    fn send_refusal(&mut self, id: u32, refusal: &Refusal) {
+    /// Answers with a refusal. A subscribe that was refused before it had begun ends here. A client that only listens
+    /// cannot ask again in this session, so a refusal that passes ends the session: then the client connects again.
+    pub(super) fn send_refusal(&mut self, id: u32, refusal: &Refusal) -> Result<(), End> {
         self.subscribing = None;
         self.transport.frame(|out| self.format.error(out, id, refusal));
+        if self.format == Format::OneWay && refusal.code.temporary() {
+            return Err(End::Close(Close::ServerError));
+        }
+        Ok(())
     }
 
     /// Sends a reply; the bytes of a large one stay counted until they are written.

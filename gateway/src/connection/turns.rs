@@ -16,7 +16,7 @@ use super::reading::{self, Pushes, Reading, Wanted};
 use super::{Connection, End, TIMEOUT};
 use crate::node::bounded::within;
 use crate::node::metrics::Reset;
-use crate::protocol::{Close, ErrorCode, Label, Refusal, Reply, Subscribe, number};
+use crate::protocol::{Close, ErrorCode, Label, Reply, Subscribe, number};
 use crate::subscription::{Action, Ask, Deliver, Input, Start, Subscription};
 
 /// A subscription that has not been answered yet.
@@ -173,9 +173,9 @@ impl Connection {
             }
             Action::RefuseUnrecovered => {
                 self.resets(Reset::Refused);
-                self.refuse(feed, ErrorCode::UnrecoverablePosition.into());
+                self.refuse(feed, ErrorCode::UnrecoverablePosition)?;
             }
-            Action::RefuseFailed => self.refuse(feed, ErrorCode::Internal.into()),
+            Action::RefuseFailed => self.refuse(feed, ErrorCode::Internal)?,
             Action::Push => self.transport.frame(|out| out.extend_from_slice(&brought.frame)),
             Action::Behind(head) => {
                 let subscription = self.channels.subscription(feed).expect("only a subscription says so");
@@ -203,10 +203,10 @@ impl Connection {
         self.shared.metrics.resets.of(cause).inc();
     }
 
-    fn refuse(&mut self, feed: FeedId, refusal: Refusal) {
+    fn refuse(&mut self, feed: FeedId, code: ErrorCode) -> Result<(), End> {
         self.unsubscribe(feed);
         let begun = self.subscribing.take().expect("a refusal answers a subscribe");
-        self.transport.frame(|out| self.format.error(out, begun.id, &refusal));
+        self.send_refusal(begun.id, &code.into())
     }
 
     /// Notes that the device has all changes of this feed up to `position`, if that is after what was noted before.

@@ -8,11 +8,13 @@ use feedgate_common::feed::Publisher;
 use feedgate_common::graph::Shield;
 use feedgate_gateway::clock;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::clock::Clock;
 use super::faults::{FaultyInboxes, FaultyJobs, FaultySessions, Weather};
 use super::phone::{Next, Phone};
-use super::rig::{Rig, feeds, http_at, until};
+use super::rig::{Rig, feeds, http_at, until, within};
 
 /// A node whose every store but the Archive may fail.
 struct Shaky {
@@ -133,6 +135,42 @@ async fn i4_an_outage_of_the_inboxes_delays_and_drops_no_socket() {
         assert_eq!(phone.publication().await.0, offset);
     }
     assert_eq!(late.subscribe(json!({})).await["subscribe"]["offset"], json!(start + 2));
+    rig.stop().await;
+}
+
+/// Asks for the events of `ann`'s feed, with nothing but a request.
+async fn listen(rig: &Rig) -> TcpStream {
+    let mut stream = TcpStream::connect(rig.addr).await.unwrap();
+    let token = rig.token("ann", Some("listener"), 600);
+    let head = format!("GET /connection/uni_sse HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+/// What comes until it ends with `what`, or until the answer ends.
+async fn heard(stream: &mut TcpStream, what: &str) -> String {
+    let mut heard = vec![];
+    while !String::from_utf8_lossy(&heard).contains(what) && within(stream.read_buf(&mut heard)).await.unwrap() > 0 {}
+    String::from_utf8(heard).unwrap()
+}
+
+#[tokio::test]
+async fn i4_a_client_that_only_listens_is_sent_away_by_a_passing_failure_and_hears_all_once_it_is_back() {
+    let Shaky { rig, inboxes, sessions, .. } = shaky(50).await;
+    rig.follow("ann", "bob").await;
+    for (weather, gate) in [(Weather::Failing, &inboxes.gate), (Weather::Failing, &sessions.rest)] {
+        gate.set(weather);
+        let told = heard(&mut listen(&rig).await, "3004,").await;
+        let codes: Vec<_> = told.split("\"code\":").skip(1).map(|rest| &rest[..rest.find(',').unwrap()]).collect();
+        assert_eq!(codes, ["100", "3004"], "an error, and then the end: {told}");
+        gate.set(Weather::Fair);
+    }
+    let mut stream = listen(&rig).await;
+    heard(&mut stream, "data: {\"subscribe\"").await;
+    rig.post("bob", 1).await;
+    let told = heard(&mut stream, "\"op\":\"add\"").await;
+    assert!(told.contains("\"op\":\"add\""), "{told}");
+    drop(stream);
     rig.stop().await;
 }
 
