@@ -170,10 +170,25 @@ impl Connection {
     pub(super) fn send_refusal(&mut self, id: u32, refusal: &Refusal) -> Result<(), End> {
         self.subscribing = None;
         self.transport.frame(|out| self.format.error(out, id, refusal));
-        if self.format == Format::OneWay && refusal.code.temporary() {
-            return Err(End::Close(Close::ServerError));
+        match self.format {
+            Format::OneWay if refusal.code.temporary() => Err(End::Close(Close::ServerError)),
+            _ if self.who.is_some() => Ok(()),
+            Format::OneWay => Err(End::Close(Close::BadRequest)),
+            Format::Json | Format::Protobuf => {
+                self.refuse_behind(refusal);
+                Ok(())
+            }
         }
-        Ok(())
+    }
+
+    /// Refuses the commands that wait behind a `connect` that was refused, as it was. An SDK sends its subscriptions
+    /// along with `connect`, so they are no mistake of the device. A `connect` among them is another try.
+    fn refuse_behind(&mut self, refusal: &Refusal) {
+        while self.waiting.front().is_some_and(|next| !matches!(next.verb, Verb::Connect(_)))
+            && let Some(Command { id, .. }) = self.waiting.pop_front()
+        {
+            self.transport.frame(|out| self.format.error(out, id, refusal));
+        }
     }
 
     /// Sends a reply; the bytes of a large one stay counted until they are written.

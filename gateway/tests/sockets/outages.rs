@@ -243,6 +243,40 @@ async fn who_connects_while_the_session_pool_is_away_is_told_to_try_again() {
 }
 
 #[tokio::test]
+async fn what_came_along_with_a_connect_that_is_refused_is_refused_too_and_is_no_mistake_of_the_device() {
+    let Shaky { rig, sessions, .. } = shaky(50).await;
+    rig.number("ann").await;
+    let bad_requests = async || {
+        let (_, text) = rig.http("GET /metrics").await;
+        text.lines().filter(|line| line.contains("session_ends") && line.contains("bad_request")).collect::<String>()
+    };
+    let before = bad_requests().await;
+    assert!(before.contains("bad_request"), "{before}");
+    let subscribe = json!({"id": 2, "subscribe": {"channel": "feed"}});
+    let both = |token: &str| format!("{}\n{subscribe}", json!({"id": 1, "connect": {"token": token}}));
+    let good = rig.token("ann", Some("phone"), 600);
+    let mut phone = Phone::open(rig.addr).await;
+    let passed = rig.token("ann", Some("phone"), -600);
+    for (weather, token, code) in [(Weather::Failing, &good, 100), (Weather::Fair, &passed, 109)] {
+        sessions.rest.set(weather);
+        phone.send(both(token)).await;
+        for id in [1, 2] {
+            let refused = phone.line().await;
+            assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(id), &json!(code)), "{refused}");
+        }
+    }
+    phone.send(both(&good)).await;
+    assert!(phone.line().await["connect"].is_object(), "another try over the same connection");
+    assert!(phone.line().await["subscribe"].is_object());
+    assert_eq!(bad_requests().await, before);
+    // Without a connect the command is a mistake, as before.
+    let mut early = Phone::open(rig.addr).await;
+    early.send(subscribe.to_string()).await;
+    assert_eq!(early.closed().await, Next::Closed(3501));
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn i6_what_was_accepted_is_answered_so_even_if_nobody_can_be_told() {
     let Shaky { rig, jobs, .. } = shaky(50).await;
     let clock = Clock::stop();
