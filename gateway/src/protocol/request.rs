@@ -272,10 +272,11 @@ fn rpc(asked: RpcRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
         cursor: Option<String>,
     }
     let RpcRequest { method, data } = asked;
+    let data = given(&data);
     let feed_of = |channel: Option<&str>| feed_of(channel.unwrap_or(FeedId::MAIN_NAME), feeds);
     match (method.as_str(), data.is_empty()) {
         ("ack", false) => {
-            let Ack { channel, offset, epoch } = contents(&data, "rpc ack: data")?;
+            let Ack { channel, offset, epoch } = contents(data, "rpc ack: data")?;
             let feed = feed_of(channel.as_deref())?;
             let epoch: Epoch =
                 epoch.parse().map_err(|error| ErrorCode::BadRequest.because(format!("rpc ack: {error}")))?;
@@ -283,13 +284,13 @@ fn rpc(asked: RpcRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
             Ok(Verb::Ack(feed, Position { epoch, offset }))
         }
         ("seen", no_data) => {
-            let asked = if no_data { Seen::default() } else { contents(&data, "rpc seen: data")? };
+            let asked = if no_data { Seen::default() } else { contents(data, "rpc seen: data")? };
             let feed = feed_of(asked.channel.as_deref())?;
             Ok(Verb::Seen(feed, asked.position()?))
         }
         ("ack", true) => Err(ErrorCode::BadRequest.because("rpc ack: data must be {\"offset\":N,\"epoch\":\"…\"}")),
         ("page", no_data) => {
-            let asked = if no_data { Page::default() } else { contents(&data, "rpc page: data")? };
+            let asked = if no_data { Page::default() } else { contents(data, "rpc page: data")? };
             let Page { channel, limit, cursor } = asked;
             let before = cursor.as_deref().map(parse_cursor).transpose();
             let before = before.map_err(|why| ErrorCode::BadRequest.because(format!("rpc page: {why}")))?;
@@ -383,13 +384,19 @@ fn without_its_middle(text: &str) -> Cow<'_, str> {
 
 /// Reads `data`, into which an app may put any value. A value that is no object is ignored.
 fn if_object<T: DeserializeOwned + Default>(data: &[u8], what: &str) -> Result<T, Refusal> {
+    let data = given(data);
     if data.starts_with(b"{") { contents(data, what) } else { Ok(T::default()) }
 }
 
-/// Reads JSON as it is written; `null` is read as if the field were left out.
+/// The JSON in a field `data`, without the spaces around it; empty if it is `null`, as if the field were left out.
+fn given(data: &[u8]) -> &[u8] {
+    let json = data.trim_ascii();
+    if json == b"null" { &[] } else { json }
+}
+
+/// Reads JSON as it is written.
 fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-    let json = <&RawValue>::deserialize(deserializer)?.get();
-    Ok(if json == "null" { Vec::new() } else { json.into() })
+    Ok(<&RawValue>::deserialize(deserializer)?.get().into())
 }
 
 /// Reads a value that may be `null`.

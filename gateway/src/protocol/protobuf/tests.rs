@@ -203,6 +203,39 @@ fn every_command_means_the_same_in_both_formats() {
     }
 }
 
+/// A field of this tag that holds these bytes.
+fn field(tag: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[tag << 3 | 2, bytes.len() as u8], bytes].concat()
+}
+
+#[test]
+fn data_with_spaces_around_it_or_null_means_the_same_in_both_formats() {
+    let feeds = NamedFeeds::default();
+    let object = r#"{"device_id":"ios-1","deliver":"items","offset":7,"epoch":"1"}"#;
+    for (data, plain) in [(format!("\r\n\t {object} \n"), object), ("null".into(), ""), (" null\n".into(), "")] {
+        let named = field(1, b"feed");
+        let of = |data: &[u8]| {
+            [
+                ("connect", field(4, &field(2, data))),
+                ("subscribe", field(5, &[named.clone(), field(8, data)].concat())),
+                ("ack", field(13, &[field(1, data), field(2, b"ack")].concat())),
+                ("page", field(13, &[field(1, data), field(2, b"page")].concat())),
+            ]
+            .map(|(verb, request)| (verb, decode(&[&[8, 1][..], &request].concat(), &feeds)))
+        };
+        assert_eq!(of(data.as_bytes()), of(plain.as_bytes()), "{data:?} over Protobuf");
+        let lines = of(plain.as_bytes()).map(|(verb, _)| {
+            let request = match verb {
+                "connect" => format!(r#""connect":{{"data":{data}}}"#),
+                "subscribe" => format!(r#""subscribe":{{"channel":"feed","data":{data}}}"#),
+                method => format!(r#""rpc":{{"method":"{method}","data":{data}}}"#),
+            };
+            (verb, as_json::decode(&format!(r#"{{"id":1,{request}}}"#), &feeds))
+        });
+        assert_eq!(lines, of(plain.as_bytes()), "{data:?} over JSON");
+    }
+}
+
 #[test]
 fn a_frame_that_is_cut_or_says_too_great_a_length_is_malformed_after_what_was_whole() {
     let one = [1, b'x'];
