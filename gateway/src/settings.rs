@@ -48,7 +48,7 @@ pub struct Settings {
     /// How many WebSockets this node holds in all.
     pub connections: u32,
     /// The most bytes of memory that answers may hold until their peers have received them, over HTTP and WebSocket
-    /// together; at least 64 MiB. The answers to one user may hold a sixteenth of it.
+    /// together; at least 80 MiB. The answers to one user may hold a sixteenth of it.
     pub responses_max_bytes: usize,
     /// How many reads by HTTP one user may have at once on this node, each until its answer is received; more get 429.
     /// Reads with the API key are not counted.

@@ -14,9 +14,18 @@ use super::problem::Problem;
 use super::query::{Query, Segment};
 use super::seeing::viewer;
 use crate::around::AROUND_MAX;
-use crate::limits::budget::{ANSWER_BYTES, most_with_people};
+use crate::limits::budget::{ANSWER_BYTES, SHARE_MIN, most_with_people};
 use crate::node::Reads;
 use crate::protocol::page_json::{self, PageJson};
+
+/// The most bytes that it takes to put together a page of `limit` items, with their authors and with what stands around
+/// them. One more item is read, which tells whether there is another page.
+pub(super) const fn page_most(limit: usize) -> usize {
+    most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX
+}
+
+// A reader gets the largest page however few bytes the node may hold.
+const _: () = assert!(page_most(page_json::LIMIT_MAX) <= SHARE_MIN);
 
 /// Answers `GET /v1/users/{user}/feed`. The position is read before the page, so a client may subscribe from that
 /// position: the client may get changes that it has already seen, but misses none. The viewer is the user of the feed,
@@ -33,7 +42,7 @@ pub(super) async fn page(
     let feed = params.feed(&reads.feeds.named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let viewer = viewer(&caller, &params)?;
-    let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;
+    let permit = caller.permit(page_most(limit)).await?;
     let reader = intern(&*archive, &user).await?;
     let key = InboxKey { reader, feed };
     reads.touches.note(key);
@@ -43,4 +52,17 @@ pub(super) async fn page(
         None => Viewer::User(Some(reader)),
     };
     Ok(permit.answer(&PageJson::joined(page, &*archive, reads.feeds.onlooker(viewer), ANSWER_BYTES).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::budget::{Budget, NODE_MIN};
+
+    #[test]
+    fn a_share_of_the_least_budget_has_room_for_a_whole_page_with_people_and_reactions() {
+        let share = Budget::new(NODE_MIN).of(&"ann".parse().unwrap());
+        let most = page_most(page_json::LIMIT_MAX);
+        assert_eq!(share.try_reserve(most).map(|held| held.bytes()), Some(most));
+    }
 }

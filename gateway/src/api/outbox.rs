@@ -17,16 +17,20 @@ use feedgate_common::{Archive, Body, ItemId, UserId, UserNo};
 use serde::Serialize;
 
 use super::access::Caller;
+use super::feed::page_most;
 use super::names::user_no;
 use super::problem::{Kind, Problem};
 use super::query::{Params, Query, Segment};
 use super::seeing::{Seen, viewer};
-use crate::around::{self, AROUND_MAX, Shown, authors_of};
-use crate::limits::budget::{ANSWER_BYTES, most_with_people};
+use crate::around::{self, Shown, authors_of};
+use crate::limits::budget::{ANSWER_BYTES, SHARE_MIN};
 use crate::protocol::page_json;
 
 /// However many items are pinned, an answer has room for them and for one item more, each with an original.
 const _: () = assert!((PINS_MAX + 1) * 2 * Body::MAX_BYTES < ANSWER_BYTES);
+
+// A reader gets the largest profile however few bytes the node may hold.
+const _: () = assert!(page_most(page_json::LIMIT_MAX + PINS_MAX) <= SHARE_MIN);
 
 /// A page of an outbox, strictly descending behind what is pinned; `next` is `None` only at its end.
 #[derive(Default, Serialize)]
@@ -82,7 +86,7 @@ async fn list(
     let (cursor, limit) = (params.profile_cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let reader = caller.reader().is_some();
     let items = limit + PINS_MAX;
-    let permit = caller.permit(most_with_people(items + 1, ANSWER_BYTES) + items * AROUND_MAX).await?;
+    let permit = caller.permit(page_most(items)).await?;
     let Some(author) = user_no(&*archive, user).await? else {
         return Ok(permit.answer(&Profile::default()));
     };

@@ -20,13 +20,14 @@ use serde::Serialize;
 
 use super::access::Caller;
 use super::cursor;
+use super::feed::page_most;
 use super::names::user_no;
 use super::problem::{Kind, Problem, short};
 use super::query::{Params, Query};
 use super::seeing::{Seen, viewer};
 use super::time;
-use crate::around::{self, AROUND_MAX, Shown, authors_of};
-use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, most_with_people};
+use crate::around::{self, Shown, authors_of};
+use crate::limits::budget::{ANSWER_BYTES, CARD_MAX};
 use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX};
 
 /// How often one page of users asks the index. Each time reads a bounded number of rows.
@@ -75,7 +76,7 @@ pub(super) async fn items(
     let (author, viewer) = (params.parse::<UserId>("author")?, viewer(&caller, &params)?);
     let (behind, limit) = (params.cursor_of(cursor::parse)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
     let reader = caller.reader().is_some();
-    let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;
+    let permit = caller.permit(page_most(limit)).await?;
     let author = match author {
         Some(author) => match user_no(&*archive, &author).await? {
             Some(author) => Some(author),
