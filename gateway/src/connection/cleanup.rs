@@ -15,7 +15,7 @@ use crate::node::bounded::bounded;
 use crate::node::identity::Identity;
 use crate::node::slot::Slot;
 
-/// How long a command may still take once its peer has left.
+/// How long the end of a session waits for the command in flight.
 const LAST_COMMAND: Duration = Duration::from_secs(1);
 
 /// The log lines about positions that could not be saved.
@@ -25,34 +25,42 @@ static UNSAVED: LogLimit = LogLimit::new();
 static UNRELEASED: LogLimit = LogLimit::new();
 
 /// Ends the session: first leaves the seat, so that counts are right at once; then saves the last acknowledged
-/// positions, which needs the claim; then releases the claim. If the future is dropped, the rest is not done: positions
+/// positions, which needs the claim; then releases the claim. Until then posts are not told by push notices. So the
+/// command in flight is waited for only if something of it is needed before: the claim of a `connect`, or, for
+/// [`LAST_COMMAND`], the position if the command `moves` it. If the future is dropped, the rest is not done: positions
 /// may be lost, and the claim lasts until the device claims again or the node's lease lapses.
 pub(crate) async fn clean_up(
     shared: Arc<Shared>,
     slot: Arc<Slot>,
     mut who: Option<Arc<Identity>>,
     mut acked: Vec<(FeedId, Position)>,
-    answering: Option<Answering>,
+    mut answering: Option<Answering>,
+    moves: bool,
 ) {
     let local = &shared.local;
-    if let (Some(who), None) = (&who, &answering) {
+    if let Some(who) = &who {
         local.pool.leave(who.user.no, slot.connection);
     }
-    // A command in flight is run to its end, because a claim that it makes has to be released. A claim that waits for
-    // the session pool is given up after a while: if it came later, it would replace a newer connection of the device.
-    if let Some(mut answering) = answering {
-        let answered = match timeout(LAST_COMMAND, &mut answering).await {
-            Ok(answered) => answered,
-            Err(_) => {
+    if let Some(in_flight) = answering.as_mut().filter(|_| who.is_none() || moves) {
+        let answered = match (timeout(LAST_COMMAND, &mut *in_flight).await, &who) {
+            (Ok((_, outcome)), _) => Some(outcome),
+            // The device repeats a little then.
+            (Err(_), Some(_)) => None,
+            // A claim has to be released, so it is run to its end. A claim that waits for the session pool is given up:
+            // if it came later, it would replace a newer connection of the device.
+            (Err(_), None) => {
                 slot.leave();
-                answering.await
+                Some(in_flight.await.1)
             }
         };
-        match answered.1 {
-            Ok(Then::Connected(identity, _)) => who = Some(identity),
-            Ok(Then::Acked(feed, position) | Then::ReplyAndAcked(_, feed, position)) => acked.push((feed, position)),
+        match answered {
+            Some(Ok(Then::Connected(identity, _))) => who = Some(identity),
+            Some(Ok(Then::Acked(feed, position) | Then::ReplyAndAcked(_, feed, position))) => {
+                acked.push((feed, position));
+            }
             _ => {}
         }
+        answering = None;
     }
     let Some(who) = who else { return };
     local.pool.leave(who.user.no, slot.connection);
@@ -72,5 +80,9 @@ pub(crate) async fn clean_up(
         if let Some(suppressed) = UNRELEASED.admit() {
             tracing::warn!(%error, suppressed, "a session could not be released; it is looked for again until it is gone");
         }
+    }
+    // A command such as `seen` is still done, though nobody hears the answer.
+    if let Some(in_flight) = answering {
+        drop(in_flight.await);
     }
 }

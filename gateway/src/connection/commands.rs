@@ -44,6 +44,7 @@ impl Connection {
     }
 
     fn execute(&mut self, id: u32, verb: Verb) -> Result<(), End> {
+        self.moves = matches!(verb, Verb::Ack(..) | Verb::History(_));
         let shared = self.shared.clone();
         let Some(who) = self.who.clone() else {
             return match verb {

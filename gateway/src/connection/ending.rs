@@ -64,7 +64,7 @@ impl Connection {
         self.deadlines = Deadlines::until_connect(NEVER);
         self.deadlines.goodbye = self.shared.uptime.elapsed_ms() + GOODBYE_MS;
         let (shared, slot) = (self.shared.clone(), self.slot.clone());
-        let cleanup = cleanup::clean_up(shared, slot, self.who.take(), acked, self.answering.take());
+        let cleanup = cleanup::clean_up(shared, slot, self.who.take(), acked, self.answering.take(), self.moves);
         self.ending = Some(Box::new(Ending { cleanup: Some(Box::pin(cleanup)), socket }));
     }
 

@@ -123,6 +123,8 @@ pub(crate) struct Connection {
     watching: Option<Box<Watching>>,
     subscribing: Option<Box<Subscribing>>,
     answering: Option<Answering>,
+    /// Whether the command in flight may move the device's position.
+    moves: bool,
     /// The read of the channel whose turn it is.
     reading: Option<Boxed<feedgate_common::error::Result<Reading>>>,
     waiting: VecDeque<Command>,
@@ -164,6 +166,7 @@ impl Connection {
             watching: None,
             subscribing: None,
             answering: None,
+            moves: false,
             reading: None,
             waiting: VecDeque::new(),
             commands: Allowance::default(),

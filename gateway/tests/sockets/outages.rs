@@ -276,6 +276,59 @@ async fn what_came_along_with_a_connect_that_is_refused_is_refused_too_and_is_no
     rig.stop().await;
 }
 
+/// A device that hangs up while its `rpc` waits for the inboxes, which hang from now on.
+async fn hung_up_within(shaky: &Shaky, rpc: Value) {
+    let mut phone = shaky.rig.connected("ann", "phone").await;
+    shaky.inboxes.gate.set(Weather::Hanging);
+    shaky.sessions.asked.lock().clear();
+    phone.send(json!({"id": 7, "rpc": rpc}).to_string()).await;
+    // The gateway begins a command before it reads what comes behind it.
+    phone.ws.close(None).await.unwrap();
+    phone.closed().await;
+}
+
+#[tokio::test]
+async fn a_session_that_ends_is_released_at_once_though_its_last_command_waits_for_a_store() {
+    let shaky = shaky(50).await;
+    let Shaky { rig, inboxes, sessions, .. } = &shaky;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 2).await;
+    let head = rig.grown("ann", 2).await;
+    let released = || sessions.asked.lock().contains(&"release");
+    let unseated = async || {
+        for _ in 0..1000 {
+            if rig.stats().await["sessions"]["sessions"] == 0 {
+                return;
+            }
+        }
+        panic!("the session keeps its seat");
+    };
+    let ack = |offset: u64| json!({"method": "ack", "data": {"offset": offset, "epoch": head.epoch.to_string()}});
+    let clock = Clock::stop();
+
+    hung_up_within(&shaky, json!({"method": "page"})).await;
+    until(released).await;
+    unseated().await;
+    inboxes.gate.set(Weather::Fair);
+
+    // The position of an ack is saved first, while there is a claim to save it by; but the seat is left at once.
+    hung_up_within(&shaky, ack(1)).await;
+    unseated().await;
+    assert!(!released(), "the ack may still be answered");
+    inboxes.gate.set(Weather::Fair);
+    until(released).await;
+    assert_eq!(rig.stored("ann", "phone").await.map(|at| at.offset), Some(1));
+
+    // For a second. Then the device repeats what was not saved.
+    hung_up_within(&shaky, ack(2)).await;
+    clock.advance(2).await;
+    until(released).await;
+    assert_eq!(rig.stored("ann", "phone").await.map(|at| at.offset), Some(1));
+    inboxes.gate.set(Weather::Fair);
+    drop(clock);
+    shaky.rig.stop().await;
+}
+
 #[tokio::test]
 async fn i6_what_was_accepted_is_answered_so_even_if_nobody_can_be_told() {
     let Shaky { rig, jobs, .. } = shaky(50).await;
