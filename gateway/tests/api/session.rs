@@ -28,8 +28,11 @@ async fn an_answer_that_carries_a_session_is_neither_kept_nor_held_back_on_its_w
 #[tokio::test]
 async fn a_session_begins_with_commands_of_at_most_16_kib() {
     let (server, _dir) = Server::start().await;
-    server.send(request("POST /connection/http_stream", None, Some(&"x".repeat(16_385)))).await.expect(413);
-    let unfit = ["", "?cf_connect=", &format!("?cf_connect={}", "x".repeat(16_385))].map(str::to_owned);
+    let (full, more) = ("x".repeat(16_384), "x".repeat(16_385));
+    server.send(request("POST /connection/http_stream", None, Some(&full))).await.expect(200);
+    server.send(request(&format!("GET /connection/sse?cf_connect={full}"), None, None)).await.expect(200);
+    server.send(request("POST /connection/http_stream", None, Some(&more))).await.expect(413);
+    let unfit = ["", "?cf_connect=", &format!("?cf_connect={more}")].map(str::to_owned);
     for query in unfit {
         let answer = server.send(request(&format!("GET /connection/sse{query}"), None, None)).await.expect(400);
         assert_eq!(answer.json["field"], "cf_connect", "{query}");
