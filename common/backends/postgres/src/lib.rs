@@ -151,7 +151,7 @@ impl PostgresArchive {
         let settings = Settings { buckets, policy: options.policy };
         let rules = Arc::<RwLock<Arc<Rules>>>::default();
         let queue = Queue::start(pool.clone(), users.clone(), settings, rules.clone());
-        let reacting = Reacting::start(pool.clone(), settings);
+        let reacting = Reacting::start(&pool, settings);
         let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
         let (ahead, finishing) = (SharedAhead::start(pool.clone()), Finishing::start(pool.clone()));
         let (lows, epochs) = (Lows::default(), Epochs::start(pool.clone()));

@@ -66,15 +66,18 @@ SELECT a.nth - 1, EXISTS (SELECT FROM fits f WHERE f.nth = a.nth),
        EXISTS (SELECT FROM made m WHERE (m.item, m.kind, m.reader) = (a.item, a.kind, a.reader)), a.author
 FROM asked a";
 
-/// Takes reactions back. Answers as [`REACT`] does.
+/// Takes reactions back. Answers as [`REACT`] does, and locks rows in the order of [`REACT`].
 const UNREACT: &str = "
 WITH asked AS MATERIALIZED (
     SELECT a.*, i.author FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::bigint[]) WITH ORDINALITY
         AS a(item, kind, reader, at, nth)
     JOIN items i ON i.id = a.item AND i.body IS NOT NULL
+), held AS MATERIALIZED (
+    SELECT r.item, r.kind, r.reader FROM reactions r JOIN asked a USING (item, kind, reader)
+    ORDER BY item, reader, kind FOR UPDATE OF r
 ), gone AS (
-    DELETE FROM reactions r USING asked a
-    WHERE r.item = a.item AND r.kind = a.kind AND r.reader = a.reader
+    DELETE FROM reactions r USING held h
+    WHERE r.item = h.item AND r.kind = h.kind AND r.reader = h.reader
     RETURNING r.item, r.kind, r.reader
 ), less AS MATERIALIZED (
     SELECT item, kind, (reader % $6)::smallint AS shard, count(*) FROM gone GROUP BY 1, 2, 3
@@ -88,34 +91,6 @@ WITH asked AS MATERIALIZED (
 SELECT a.nth - 1, $5::bigint IS NOT NULL,
        EXISTS (SELECT FROM gone g WHERE (g.item, g.kind, g.reader) = (a.item, a.kind, a.reader)), a.author
 FROM asked a";
-
-/// Locks the counters that reactions change, in the order in which all statements lock them. A counter that a reaction
-/// may need is made, if the item takes its kind: of new kinds those that come first. A reaction that is taken back
-/// needs no counter that is not there.
-const LOCK: &str = "
-WITH asked AS MATERIALIZED (
-    SELECT a.item, a.kind, (a.reader % $5)::smallint AS shard, a.given, a.nth
-    FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::boolean[]) WITH ORDINALITY
-        AS a(item, kind, reader, given, nth)
-    JOIN items i ON i.id = a.item AND i.body IS NOT NULL
-), kinds AS (
-    SELECT item, kind, min(nth) AS first, EXISTS (
-        SELECT FROM reaction_counts c WHERE c.item = a.item AND c.kind = a.kind
-    ) AS known
-    FROM asked a WHERE given GROUP BY item, kind
-), ranked AS (
-    SELECT k.*, row_number() OVER (PARTITION BY item, known ORDER BY first) AS rank FROM kinds k
-), fits AS (
-    SELECT item, kind FROM ranked k
-    WHERE known OR (SELECT count(DISTINCT c.kind) FROM reaction_counts c WHERE c.item = k.item) + rank <= $6
-), wanted AS (
-    SELECT a.item, a.kind, a.shard FROM asked a JOIN fits USING (item, kind) WHERE a.given
-    UNION
-    SELECT a.item, a.kind, a.shard FROM asked a JOIN reaction_counts USING (item, kind, shard)
-)
-INSERT INTO reaction_counts AS known (item, kind, shard, count)
-SELECT item, kind, shard, 0 FROM wanted ORDER BY item, kind COLLATE \"C\", shard
-ON CONFLICT (item, kind, shard) DO UPDATE SET count = known.count";
 
 /// Counts and own of reactions, by kind, and the numbers of comments and of reposts, by the names that no kind has.
 const AROUND: &str = "
@@ -339,22 +314,6 @@ fn outcomes(reactions: &[Reaction], rows: Vec<Row>) -> sqlx::Result<Vec<(Outcome
         *outcome = (answer, Some(rows::user_of(author)?));
     }
     Ok(outcomes)
-}
-
-/// Locks the counters of these reactions, each of which is given or taken back, for a transaction of several
-/// statements. Without it, two transactions that give and take back on the same item could each hold a counter for
-/// which the other waits.
-pub(crate) async fn lock_counters(connection: &mut PgConnection, reactions: &[(&Reaction, bool)]) -> sqlx::Result<()> {
-    sqlx::query(LOCK)
-        .bind(column(reactions, |(reaction, _)| rows::item(reaction.item)))
-        .bind(column(reactions, |(reaction, _)| reaction.kind.as_str()))
-        .bind(column(reactions, |(reaction, _)| rows::user(reaction.user)))
-        .bind(column(reactions, |(_, given)| *given))
-        .bind(SHARDS)
-        .bind(rows::limit(KINDS_MAX))
-        .execute(connection)
-        .await?;
-    Ok(())
 }
 
 /// What stands around these items, in the order asked.

@@ -61,9 +61,11 @@ async fn likes_that_are_given_and_taken_back_at_once_do_not_deadlock() {
         if round % 2 == 0 {
             item = hot(&archive).await.0;
         }
+        // Two neighbours give and take back the reaction of one of the two at the same time.
         let react = |user: UserNo| {
             let archive = archive.clone();
-            let reaction = Reaction { item, kind: "heart".parse().unwrap(), user, at: NOW };
+            let of = UserNo(user.0.next_multiple_of(2));
+            let reaction = Reaction { item, kind: "heart".parse().unwrap(), user: of, at: NOW };
             let on = (user.0 + round).is_multiple_of(2);
             async move { archive.react_and_notify(&[reaction], on).await.unwrap() }
         };
