@@ -16,8 +16,8 @@
 //! step is refused and the next round reads the progress.
 //!
 //! Records of route pull are passed by: if all records ahead have this route, no recipient is read. A narrowed record
-//! is a step of its own, whose recipients are the followers in its audience, and the author; of an author with many
-//! followers only these recipients are read.
+//! is a step of its own, whose recipients are the followers in its audience, and the author. If an author has more
+//! followers than a round takes, only these recipients are read for the step of a bucket.
 
 use std::collections::{HashMap, HashSet};
 

@@ -4,7 +4,7 @@
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{APPENDS_MAX, Advance, STEP_MAX};
-use feedgate_common::{Bucket, FeedId, ItemId, Progress, Record, UserNo};
+use feedgate_common::{Bucket, FeedId, ItemId, Op, Progress, Record, UserNo};
 
 /// The most that one push step does.
 #[derive(Debug, Clone, Copy)]
@@ -32,13 +32,16 @@ pub(super) fn pulled(expected: Progress, ahead: &[Record]) -> usize {
 
 /// How many records at the start of `ahead` one step may bring: they go to one feed and to the same readers. The first
 /// record is not pulled. Records of route pull reach no inbox, so they may stand between any others. A narrowed record
-/// has readers of its own, so no other pushed record goes along.
+/// has readers of its own, so only the two records by which its item moves to another rank go together.
 fn alike(ahead: &[Record]) -> usize {
     let first = ahead[0];
+    let ends_move = |record: &Record| {
+        (first.op, record.op, record.seq) == (Op::Delete, Op::Add, first.seq + 1) && record.key.item == first.key.item
+    };
     let goes_along = |record: &&Record| match record.route {
         Route::Pull => true,
         Route::Push => first.route == Route::Push && record.feed == first.feed,
-        Route::Narrow => record.seq == first.seq,
+        Route::Narrow => record.seq == first.seq || ends_move(record),
     };
     ahead.iter().take_while(goes_along).count()
 }
@@ -80,7 +83,7 @@ pub fn plan(
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::{DisplayKey, Op};
+    use feedgate_common::DisplayKey;
 
     use super::*;
 
@@ -155,6 +158,17 @@ mod tests {
         let second = step(6, &ahead[2..]);
         assert_eq!((second.next, seqs(&second)), (Progress::at(7), vec![7]));
         assert_eq!([&ahead[..], &ahead[2..], &ahead[4..]].map(narrowed), [None, Some(ItemId(7)), None]);
+    }
+
+    #[test]
+    fn s11_a_narrowed_item_moves_to_another_rank_in_one_step() {
+        let mut ahead = records(5, 4);
+        ahead.iter_mut().for_each(|record| record.route = Route::Narrow);
+        (ahead[0].op, ahead[0].key.item) = (Op::Delete, ItemId(6));
+        let next = |ahead: &[Record]| plan((UserNo(9), Bucket(0)), Progress::at(4), ahead, readers(8), SIZE).next;
+        assert_eq!(next(&ahead), Progress::at(6), "its delete and its add");
+        ahead[0].key.item = ItemId(1);
+        assert_eq!(next(&ahead), Progress::at(5), "the delete of another item");
     }
 
     #[test]

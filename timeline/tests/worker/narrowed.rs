@@ -11,7 +11,7 @@ use crate::town::{STEP_MAX, Town};
 
 impl Town {
     /// To those of these readers who follow, and to nobody else.
-    async fn publish_narrowed(&self, author: usize, id: u64, readers: &[usize]) {
+    pub(crate) async fn publish_narrowed(&self, author: usize, id: u64, readers: &[usize]) {
         let readers = readers.iter().map(|reader| self.name(*reader)).collect();
         let audience = Audience::Narrowed(Narrowed::to(readers));
         self.write(Write::Publish(Publish { audience, ..self.item(author, id) })).await;

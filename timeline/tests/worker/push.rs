@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use feedgate_common::archive::{DeadNotice, Note, Notice, PushDevice, PushNotices, Settled};
+use feedgate_common::archive::{DeadNotice, Note, Notice, PushDevice, PushNotices, Settled, Write};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::sessions::{
     Claim, Claimed, Confirmed, Held, Holders, Renewed, SavePosition, SessionInfo, Sessions, Token,
@@ -505,6 +505,27 @@ async fn a_direct_item_is_told_with_and_without_an_inbox_and_once() {
     away.town.edit(5).await;
     away.deliver().await;
     assert_eq!(away.left().await, 0, "a new version is no news");
+}
+
+#[tokio::test]
+async fn s11_an_item_that_moves_to_another_rank_is_not_told_again_also_if_it_is_narrowed() {
+    let away = Away::open(2, at_once()).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.deliver().await;
+    away.town.visit(1).await;
+    for id in [1, 2] {
+        away.town.publish_narrowed(0, id, &[1]).await;
+        away.town.publish(0, 10 + id).await;
+    }
+    away.deliver().await;
+    assert_eq!(away.told().await, [vec![one(1, 4, 12)]]);
+    for item in [1, 11].map(ItemId) {
+        let edit = Write::Edit { item, body: None, rank: Some(7), mentions: None, if_version: None };
+        away.town.write(edit).await;
+    }
+    away.deliver().await;
+    assert_eq!(away.left().await, 0);
 }
 
 #[tokio::test]
