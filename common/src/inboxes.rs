@@ -382,7 +382,7 @@ pub trait Inboxes: Send + Sync + 'static {
     /// from `notes_from` on are appended, in order, as far as they [belong](crate::marks::note_belongs) there.
     ///
     /// A placeholder goes only when the inbox is swapped in or discarded, when more than [`NOTES_MAX`] changes are
-    /// noted, and when the store has lost anything since it was given.
+    /// noted, when the store has lost anything since it was given, and when no builder came back for an hour.
     async fn finish_build(&self, build: Build) -> Result<bool>;
 
     /// At most `limit` changes after `after`.

@@ -2,7 +2,7 @@
 //!
 //! Bounds: in this node as many reads run at once, by WebSocket and by HTTP, as there are
 //! [permits](crate::node::Reads::permit); the rest wait. All reads together hold at most the bytes that the [`budget`]
-//! has room for; a subscription takes room for one slice and one change.
+//! has room for; a subscription takes room for the bodies of one fetch, one slice and one change.
 
 use std::sync::Arc;
 

@@ -55,8 +55,8 @@ impl Positions {
     }
 }
 
-/// Saves all positions that wait, at most [`CHUNK`] per call. A position waits until it is stored: if a call fails, or
-/// if the future is dropped, the positions that were not stored wait on.
+/// Saves all positions that wait, at most [`CHUNK`] per call. A position waits until the pool has answered: if a
+/// call fails, or if the future is dropped, the positions without an answer wait on. One that is refused waits no more.
 pub(crate) async fn save(local: &LocalSessions) -> Result<()> {
     let waiting: Vec<(Key, SavePosition)> =
         local.positions.0.lock().iter().map(|(key, noted)| (*key, noted.clone())).collect();

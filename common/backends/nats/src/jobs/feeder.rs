@@ -8,7 +8,8 @@
 //!   the handle is dropped ─▶ drain, and give everything back
 //! ```
 //!
-//! Invariants: requests under way never outnumber the calls that wait; an error is followed by a pause.
+//! Invariants: a request is made only for a call that waits, and if the call is dropped, its request stands until it
+//! lapses; an error is followed by a pause.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -7,9 +7,9 @@
 //!   whatever is not a plain answer ─▶ all nodes are asked for their view, and what most of them see counts
 //! ```
 //!
-//! Invariants: a silent node delays only the calls to that node. No connection is kept on which a call failed. The view
-//! is renewed as long as calls fail, at most every [`RENEW`], from the nodes of the last view and those of the URL: a
-//! cluster that is there again, at whatever address, is found again.
+//! Invariants: a silent node delays only the calls to that node. The connection to a master goes when a call to one of
+//! its slots has failed. The view is renewed as long as calls fail, at most every [`RENEW`], from the nodes of the last
+//! view and those of the URL: a cluster that is there again, at whatever address, is found again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -41,7 +41,7 @@ impl Single {
 
     /// Drops the connection, so that the next call connects anew. Calls under way keep the old connection.
     pub(super) fn forget(&self) {
-        // If it is locked, somebody is connecting already.
+        // If it is locked, a call connects or takes the connection just now. The next call that fails comes here again.
         if let Ok(mut current) = self.current.try_lock() {
             *current = None;
         }

@@ -46,13 +46,13 @@ impl Leases {
     }
 
     /// Which of the `nodes` live now or did a tenth of a lease ago, as far as the leases can be read.
-    pub(super) async fn lately_living<'a>(&self, mut nodes: BTreeSet<&'a str>) -> Lately<'a> {
+    pub(super) async fn lately_living<'a>(&self, mut nodes: BTreeSet<&'a str>) -> Leased<'a> {
         let asked = Instant::now();
-        let mut lately = Lately::default();
+        let mut leased = Leased::default();
         {
             let mut seen = self.seen.lock();
             seen.retain(|_, seen| asked.duration_since(*seen) < self.lasts / 10);
-            nodes.retain(|node| !seen.contains_key(*node) || !lately.living.insert(*node));
+            nodes.retain(|node| !seen.contains_key(*node) || !leased.living.insert(*node));
         }
         let found = join_all(nodes.into_iter().map(|node| async move { (node, self.stands(node).await) })).await;
         let mut seen = self.seen.lock();
@@ -60,13 +60,13 @@ impl Leases {
             match stands {
                 Ok(true) => {
                     seen.insert(node.to_owned(), asked);
-                    lately.living.insert(node);
+                    leased.living.insert(node);
                 }
                 Ok(false) => {}
-                Err(_) => _ = lately.unknown.insert(node),
+                Err(_) => _ = leased.unknown.insert(node),
             }
         }
-        lately
+        leased
     }
 
     async fn stands(&self, node: &str) -> Result<bool> {
@@ -74,9 +74,9 @@ impl Leases {
     }
 }
 
-/// What is known of nodes that have sessions.
+/// What the leases say of some nodes.
 #[derive(Default)]
-pub(super) struct Lately<'a> {
+pub(super) struct Leased<'a> {
     /// The nodes that live, or did a tenth of a lease ago.
     pub(super) living: HashSet<&'a str>,
     /// The nodes whose leases cannot be read, because their part of the store is away.

@@ -58,7 +58,7 @@ use redis::cmd;
 use tokio::time::timeout;
 
 use crate::Link;
-use leases::{Lately, Leases};
+use leases::{Leased, Leases};
 use scripts::{Scripts, bucket_key, devices_key, feeds_field, reply, words};
 use sweep::Round;
 
@@ -156,7 +156,7 @@ impl Sessions for RedisSessions {
         if let Ok(Err(error)) = swept {
             tracing::warn!(%error, "what dead nodes left could not be swept; trying again");
         }
-        // The lives are noted last. So if a renewal is given up on the way, the next one finds the same change.
+        // The lives are noted last. So if a renewal is given up on the way, the next one finds the change of lives too.
         let mut renewed = self.renewed.lock();
         let before = renewed.remove(node).unwrap_or_default();
         // While the server of a bucket is away, nobody can claim anything there. So the bucket's last known life counts
@@ -217,7 +217,7 @@ impl Sessions for RedisSessions {
         }
         let held: Vec<(usize, String)> = held.into_iter().filter_map(|(place, lines)| Some((place, lines?))).collect();
         let met = held.iter().flat_map(|(_, lines)| scripts::nodes(lines)).collect();
-        let Lately { living, unknown } = self.leases.lately_living(met).await;
+        let Leased { living, unknown } = self.leases.lately_living(met).await;
         for (place, lines) in &held {
             let of_user: BTreeSet<&str> = scripts::nodes(lines).collect();
             let partial = of_user.iter().any(|node| unknown.contains(node));
