@@ -66,7 +66,7 @@
 //! | `move_in_the_past` | mixed display order, a move, 2 changes of the follow, which shows the whole past, a cut | 144 900 |
 //! | `move_across_classes` | a move, a change of class, an unfollow | 113 205 |
 //! | `move_for_everyone` | not followed, a move, a change of class, also to everyone's, a follow or unfollow | 188 651 |
-//! | `move_narrowed` | one record narrowed, a move, an unfollow, a sleep; many records in one step | 327 573 |
+//! | `move_narrowed` | one record narrowed, a move, an unfollow, a sleep; many records in one step | 253 279 |
 //! | `move_and_roll_back` | 1 record, a move, an unfollow, a rollback | 91 644 |
 //! | `move_direct` | no records, 2 addressed, one at a time, 2 moves, a cut, a sleep | 71 686 |
 //! | `replaced` | no records, 2 addressed, one at a time, 2 that give way to others, a sleep; two devices of one inbox | 55 271 |
