@@ -135,8 +135,8 @@ pub struct DeadNotice {
 pub trait PushNotices: Send + Sync + 'static {
     /// Notes posts. A note whose reader has no device registered for its feed is left out. A notice that exists takes
     /// the newer item and counts on. It stays due when it was; if its reader was told already, it becomes due again,
-    /// but not before `quiet_until`. A note of the item that the notice has changes nothing. A note that
-    /// is repeated after the note of another item counts again. No two of the notes have one key.
+    /// but not before `quiet_until`. A note of the item that the notice has changes nothing. A note that is repeated
+    /// after the note of another item counts again. No two of the notes have one key.
     ///
     /// `noted` says up to which number a reader was told of what is addressed to it; that only moves forward.
     async fn note(&self, notes: &[Note], due: Millis, noted: Option<(UserNo, DirectSeq)>) -> Result<()>;

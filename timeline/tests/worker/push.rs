@@ -172,6 +172,17 @@ impl Away {
         Self { town, sessions, receiver: Arc::default(), settings, _dir: dir }
     }
 
+    /// Opens a town with so many readers who follow user 0, and have a phone and an inbox.
+    async fn with_readers(readers: usize, settings: PushSettings) -> Self {
+        let away = Self::open(readers + 1, settings).await;
+        for reader in 1..=readers {
+            away.town.follow(reader, 0).await;
+            away.register(reader, "phone").await;
+            away.town.visit(reader).await;
+        }
+        away
+    }
+
     async fn register(&self, user: usize, device: &str) {
         let device = PushDevice {
             device: device.parse().unwrap(),
@@ -210,6 +221,14 @@ impl Away {
     async fn send(&self) {
         let sending = self.sender();
         eventually("no notice is left", async || self.left().await == 0).await;
+        sending.stop().await;
+    }
+
+    /// Sends until the first reader is told, and one notice is left.
+    async fn send_all_but_one(&self) {
+        let sending = self.sender();
+        eventually("the other is told", async || self.receiver.told() == [[one(1, 1, 1)]]).await;
+        eventually("the other is settled", async || self.left().await == 1).await;
         sending.stop().await;
     }
 
@@ -350,12 +369,7 @@ async fn a_reader_who_is_connected_is_not_told() {
 
 #[tokio::test]
 async fn a_notice_that_cannot_be_prepared_holds_up_no_other_and_is_dead_after_so_many_tries() {
-    let away = Away::open(4, PushSettings { tries: 2, ..at_once() }).await;
-    for reader in 1..=3 {
-        away.town.follow(reader, 0).await;
-        away.register(reader, "phone").await;
-        away.town.visit(reader).await;
-    }
+    let away = Away::with_readers(3, PushSettings { tries: 2, ..at_once() }).await;
     away.town.publish(0, 1).await;
     away.deliver().await;
     *away.sessions.out_of_reach.lock() = Some((away.town.no(2), StoreError::corrupt("it is broken")));
@@ -367,19 +381,11 @@ async fn a_notice_that_cannot_be_prepared_holds_up_no_other_and_is_dead_after_so
 
 #[tokio::test]
 async fn a_notice_that_waits_for_a_store_holds_up_no_other_and_has_had_no_try() {
-    let away = Away::open(3, PushSettings { tries: 1, ..at_once() }).await;
-    for reader in 1..=2 {
-        away.town.follow(reader, 0).await;
-        away.register(reader, "phone").await;
-        away.town.visit(reader).await;
-    }
+    let away = Away::with_readers(2, PushSettings { tries: 1, ..at_once() }).await;
     away.town.publish(0, 1).await;
     away.deliver().await;
     *away.sessions.out_of_reach.lock() = Some((away.town.no(2), StoreError::unavailable("it is away")));
-    let sending = away.sender();
-    eventually("the other is told", async || away.receiver.told() == [[one(1, 1, 1)]]).await;
-    eventually("the other is settled", async || away.left().await == 1).await;
-    sending.stop().await;
+    away.send_all_but_one().await;
     assert!(away.dead().await.is_empty());
     let left = away.town.stores.archive.take_due(Millis::MAX - 1, 0, 100).await.unwrap();
     assert_eq!(left.iter().map(|notice| (notice.key, notice.tries)).collect::<Vec<_>>(), [(away.town.key(2), 0)]);
@@ -387,19 +393,11 @@ async fn a_notice_that_waits_for_a_store_holds_up_no_other_and_has_had_no_try() 
 
 #[tokio::test]
 async fn a_reader_of_whom_the_session_pool_can_say_nothing_gets_the_post_and_is_told_when_it_can() {
-    let away = Away::open(3, at_once()).await;
-    for reader in 1..=2 {
-        away.town.follow(reader, 0).await;
-        away.register(reader, "phone").await;
-        away.town.visit(reader).await;
-    }
+    let away = Away::with_readers(2, at_once()).await;
     *away.sessions.unknown.lock() = Some(away.town.no(2));
     away.town.publish(0, 1).await;
     away.deliver().await;
-    let sending = away.sender();
-    eventually("the other is told", async || away.receiver.told() == [[one(1, 1, 1)]]).await;
-    eventually("the other is settled", async || away.left().await == 1).await;
-    sending.stop().await;
+    away.send_all_but_one().await;
     *away.sessions.unknown.lock() = None;
     assert_eq!(away.told().await, [[one(1, 1, 1)], [one(2, 1, 1)]]);
 }
