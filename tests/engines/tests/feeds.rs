@@ -183,14 +183,14 @@ async fn round(engines: &mut Engines, seed: u64, first_world: u64, last: bool) {
         });
         losing.join().unwrap();
     });
-    settle(&processes, &stories).await;
+    settle(engines, &processes, &stories).await;
     for story in &stories {
         for inbox in whole_world() {
             walk(&story.nodes[0], inbox, 100).await;
         }
     }
     // A reader who comes back may make work outstanding again.
-    settle(&processes, &stories).await;
+    settle(engines, &processes, &stories).await;
     for story in &mut stories {
         story.check(seed).await;
     }
@@ -200,9 +200,12 @@ async fn round(engines: &mut Engines, seed: u64, first_world: u64, last: bool) {
 }
 
 /// Until nothing is outstanding and every node has heard of everything.
-async fn settle(processes: &[Process], stories: &[Story]) {
+async fn settle(engines: &Engines, processes: &[Process], stories: &[Story]) {
     let archive = &processes[0].archive;
     patient(|| renew_all(&**archive, NOW)).await;
+    while !engines.rankings_are_renewed() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
     while !patient(|| archive.outstanding(None, Millis::MAX, 1)).await.is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }

@@ -31,6 +31,8 @@ const BUCKETS: u16 = 4;
 /// Longer than a Redis takes to come back.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+const DATABASE: &str = "feeds_of_the_oracle";
+
 /// The engines, with a database of this test.
 pub(crate) struct Engines {
     postgres: String,
@@ -41,7 +43,13 @@ pub(crate) struct Engines {
 impl Engines {
     pub(crate) fn start() -> Self {
         let redis = Redis::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-        Self { postgres: Postgres::shared().database("feeds_of_the_oracle"), redis, nats: Nats::start() }
+        Self { postgres: Postgres::shared().database(DATABASE), redis, nats: Nats::start() }
+    }
+
+    /// Whether every edit and delete was brought to the rankings that hold its item. A renewal that a worker has not
+    /// committed yet is still to be done here. The Archive's `renew_rankings` passes over it.
+    pub(crate) fn rankings_are_renewed(&self) -> bool {
+        Postgres::shared().psql(DATABASE, &["SELECT count(*) FROM ranking_due"]).trim() == "0"
     }
 
     pub(crate) async fn processes(&self, backfill: Backfill) -> Vec<Process> {
