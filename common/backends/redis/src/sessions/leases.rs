@@ -1,4 +1,5 @@
-//! Which nodes live: each node has a key with a time to live, in any slot.
+//! Which nodes live: each node has a key with a time to live. In a cluster it has more of them, on several masters, so
+//! that a node keeps its lease while one master is away. A node lives as long as one of its keys stands.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -12,6 +13,11 @@ use tokio::time::Instant;
 use super::scripts::{reply, words};
 use crate::Link;
 use crate::link::Script;
+
+/// In a cluster a lease has a key in each of these slots too: 3300, 7365 and 15495. They are about a third of all slots
+/// apart. So with three masters or more, which share the slots as `redis-cli --cluster create` does, no master holds
+/// all keys of a lease.
+const APART: [&str; 3] = ["{b}:", "{c}:", "{a}:"];
 
 /// The leases of nodes, and which nodes were seen to have one lately.
 ///
@@ -28,15 +34,25 @@ impl Leases {
         Self { link, lasts, seen: Mutex::default() }
     }
 
-    /// Begins or prolongs the lease of a node. Answers whether the lease was still there.
+    /// Begins or prolongs the lease of a node. Answers whether a key of the lease was still there. Fails only if no key
+    /// could be written.
     pub(super) async fn renew(&self, script: &Script, node: &str) -> Result<bool> {
-        reply(self.link.script(script, &[key(node)], &words![self.lasts.as_millis()]).await?)
+        let lasts = &words![self.lasts.as_millis()];
+        let renew = |key| async move { reply(self.link.script(script, &[key], lasts).await?) };
+        let (renewed, failed): (Vec<_>, Vec<_>) =
+            join_all(self.keys(node).map(renew)).await.into_iter().partition(Result::is_ok);
+        match failed.into_iter().next() {
+            Some(failure) if renewed.is_empty() => failure,
+            _ => Ok(renewed.into_iter().any(|stood| stood.is_ok_and(|stood| stood))),
+        }
     }
 
+    /// Ends the lease of a node. After an error a key of it may stand until its time is over.
     pub(super) async fn end(&self, node: &str) -> Result<()> {
-        self.link.call(cmd("DEL").arg(key(node))).await?;
+        let end = |key| async move { self.link.call(cmd("DEL").arg(key)).await.map(drop) };
+        let ended = join_all(self.keys(node).map(end)).await;
         self.seen.lock().remove(node);
-        Ok(())
+        ended.into_iter().collect()
     }
 
     /// The `nodes` that live now.
@@ -69,8 +85,22 @@ impl Leases {
         leased
     }
 
+    /// Whether a key of the node's lease stands. Fails if none is found and one of them cannot be read.
     async fn stands(&self, node: &str) -> Result<bool> {
-        reply(self.link.call(cmd("EXISTS").arg(key(node))).await?)
+        let mut failure = None;
+        for key in self.keys(node) {
+            match self.link.call(cmd("EXISTS").arg(key)).await.and_then(reply) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(false), Err)
+    }
+
+    fn keys(&self, node: &str) -> impl Iterator<Item = String> {
+        let apart = if self.link.is_cluster() { &APART[..] } else { &[] };
+        std::iter::once("").chain(apart.iter().copied()).map(move |slot| format!("node:{slot}{node}"))
     }
 }
 
@@ -81,8 +111,4 @@ pub(super) struct Leased<'a> {
     pub(super) living: HashSet<&'a str>,
     /// The nodes whose leases cannot be read, because their part of the store is away.
     pub(super) unknown: HashSet<&'a str>,
-}
-
-fn key(node: &str) -> String {
-    format!("node:{node}")
 }

@@ -5,7 +5,7 @@
 //!                          <user> → its live sessions: device, token, node, connection, since
 //!   {s005}:<user>  hash    <device> → token, position, seen            stored; 60 days after the last save it goes
 //!                          <device> feeds → its positions in named feeds, if it has any
-//!   node:<node>    string  there while the node's lease stands
+//!   node:<node>    string  there while the node's lease stands; in a cluster also node:{a}:<node>, {b} and {c}
 //!
 //!   claim ─▶ life stands? ─yes─▶ token = (epoch, ++counter), newest wins
 //!              └ no ─▶ an epoch from the Archive ─▶ the bucket is emptied and begins a new life in it
