@@ -430,6 +430,6 @@ mod tests {
     #[test]
     fn i18_what_an_idle_session_holds_is_small() {
         let sizes = (size_of::<Connection>(), size_of::<Slot>(), size_of::<Identity>(), size_of::<Sleep>());
-        assert!(sizes.0 <= 632 && sizes.1 <= 48 && sizes.2 <= 104 && sizes.3 <= 128, "{sizes:?}");
+        assert!(sizes.0 <= 392 && sizes.1 <= 48 && sizes.2 <= 104 && sizes.3 <= 128, "{sizes:?}");
     }
 }

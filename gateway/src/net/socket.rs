@@ -7,8 +7,7 @@
 //!
 //! Invariants:
 //! - Every byte to the peer passes through its [`Link`], in order; nothing is ever written in the middle of a frame.
-//! - A reader's buffer that a large message has stretched is given back to the allocator once it is empty. An idle
-//!   socket holds [`READ_BUFFER`] bytes.
+//! - An idle socket has no context and no buffer. Both are made when bytes come, and dropped between two messages.
 //! - Reading never waits for writing: messages of a peer that does not read are still received.
 //!
 //! tungstenite's context is driven directly rather than through its stream wrapper: that saves two waker proxies per
@@ -26,8 +25,8 @@ use crate::net::frame_heads::{BAD_GATEWAY, FrameHeads};
 use crate::net::link::Link;
 use crate::net::maybe_tls::MaybeTls;
 
-/// The bytes of the reader's buffer, which a connection keeps as long as it lives: room for a pong or an `ack`. A
-/// larger frame stretches the buffer while the frame is read.
+/// The bytes of the reader's buffer: room for a pong or an `ack`. A larger frame stretches the buffer while the frame is
+/// read.
 pub(crate) const READ_BUFFER: usize = 256;
 
 /// What was received from the peer.
@@ -66,11 +65,12 @@ pub(crate) enum Broken {
 /// One WebSocket: the frames that are being read, and the bytes that wait to be written.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    context: WebSocketContext,
+    /// Reads and checks frames. `None` between two messages, until bytes come or the socket is closed.
+    context: Option<Box<WebSocketContext>>,
     wire: Wire,
     frames: Frames,
-    /// Whether a message has stretched the reader's buffer.
-    stretched: bool,
+    /// The most bytes of a message and of a frame.
+    message_max: usize,
     /// Whether the context still holds bytes that came before the upgrade; the stream does not become ready for these.
     early: bool,
 }
@@ -86,16 +86,24 @@ impl Socket {
     /// upgrade was done. No message or frame of the peer may exceed `message_max` bytes. Frames to the peer are of the
     /// kind `frames`.
     pub(crate) fn new(stream: MaybeTls, early: &[u8], message_max: usize, frames: Frames) -> Self {
-        let config = config(message_max);
         let (mut heads, mut read) = (FrameHeads::default(), early.to_vec());
         let begun = heads.pass(&mut read);
         let reads = begun.max(early.len().div_ceil(READ_BUFFER) as u32);
         let context = match early {
-            [] => WebSocketContext::new(Role::Server, Some(config)),
-            _ => WebSocketContext::from_partially_read(read, Role::Server, Some(config)),
+            [] => None,
+            _ => {
+                let config = Some(config(message_max));
+                Some(Box::new(WebSocketContext::from_partially_read(read, Role::Server, config)))
+            }
         };
         let wire = Wire { link: Link::new(stream, reads), heads };
-        Self { context, wire, frames, stretched: !early.is_empty(), early: !early.is_empty() }
+        Self { context, wire, frames, message_max, early: !early.is_empty() }
+    }
+
+    /// What reads and checks frames, and what it reads from and writes to.
+    fn context(&mut self) -> (&mut WebSocketContext, &mut Wire) {
+        let new = || Box::new(WebSocketContext::new(Role::Server, Some(config(self.message_max))));
+        (self.context.get_or_insert_with(new), &mut self.wire)
     }
 
     /// The connection below, with what waits to be written.
@@ -110,7 +118,10 @@ impl Socket {
 
     /// Limits every message and frame to `message_max` bytes, from now on.
     pub(crate) fn allow(&mut self, message_max: usize) {
-        self.context.set_config(|old| *old = config(message_max));
+        self.message_max = message_max;
+        if let Some(context) = &mut self.context {
+            context.set_config(|old| *old = config(message_max));
+        }
     }
 
     /// Reads the next message. Pending if none is complete, or if this poll has used its read calls; then the task is
@@ -121,11 +132,12 @@ impl Socket {
             if !self.early && ready!(self.wire.link.poll_readable(cx)).is_err() {
                 return Poll::Ready(Err(Broken::Gone));
             }
-            match self.context.read(&mut self.wire) {
+            let (context, wire) = self.context();
+            match context.read(wire) {
                 Ok(message) => return Poll::Ready(Ok(self.sort(message))),
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.early = false;
-                    self.shrink();
+                    self.release();
                     if self.wire.link.reads_left == 0 {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
@@ -136,24 +148,23 @@ impl Socket {
         }
     }
 
-    /// Gives a stretched buffer back to the allocator if nothing is in it. To be called when the context has asked for
-    /// more bytes than there are: then its buffer holds no whole frame.
-    fn shrink(&mut self) {
-        if self.stretched && self.wire.heads.is_between_messages() && self.context.can_write() {
-            self.context = WebSocketContext::new(Role::Server, Some(*self.context.get_config()));
-            self.stretched = false;
+    /// Drops the context if it holds nothing. To be called when it has asked for more bytes than there are: then its
+    /// buffer holds no whole frame.
+    fn release(&mut self) {
+        if self.wire.heads.is_between_messages() {
+            self.context.take_if(|context| context.can_write());
         }
     }
 
     fn sort(&mut self, message: Message) -> Incoming {
-        self.stretched |= message.len() > READ_BUFFER / 2;
         match message {
             Message::Text(text) => Incoming::Text(text),
             Message::Binary(bytes) => Incoming::Binary(bytes),
             Message::Frame(_) => unreachable!("only a writer is given bare frames"),
             Message::Ping(_) | Message::Pong(_) => {
                 // Moves the pong to the bytes that wait in the link, which cannot fail.
-                let _ = self.context.flush(&mut self.wire);
+                let (context, wire) = self.context();
+                let _ = context.flush(wire);
                 Incoming::Control
             }
             Message::Close(_) => {
@@ -167,7 +178,8 @@ impl Socket {
     fn answer_close(&mut self) {
         let begins_at = self.wire.link.bytes().len();
         // The flush always fails with an error which says that the connection is closed; this is known here.
-        let _ = self.context.flush(&mut self.wire);
+        let (context, wire) = self.context();
+        let _ = context.flush(wire);
         if self.wire.heads.is_bad_gateway()
             && let Some(code) = self.wire.link.bytes().get_mut(begins_at + 2..begins_at + 4)
         {
@@ -210,7 +222,8 @@ impl Socket {
         };
         let frame = CloseFrame { code: code.into(), reason };
         // Closing fails only if the peer has closed already.
-        let _ = self.context.close(&mut self.wire, Some(frame));
+        let (context, wire) = self.context();
+        let _ = context.close(wire, Some(frame));
     }
 }
 
@@ -309,7 +322,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stretched_buffer_is_given_back_but_never_with_a_part_of_a_frame_in_it() {
+    async fn i18_the_reader_is_dropped_between_messages_but_never_with_a_part_of_a_frame_in_it() {
         let (mut socket, mut peer) = pair().await;
         let (large, small) = ("x".repeat(5000), "y".repeat(30));
         let first = frame(&large);
@@ -319,17 +332,17 @@ mod tests {
         peer.write_all(head).await.unwrap();
         assert_eq!(next(&mut socket).await, large);
         drained(&mut socket, false).await;
-        assert!(socket.stretched, "the part of a frame must stay");
+        assert!(socket.context.is_some(), "the part of a frame must stay");
         peer.write_all(tail).await.unwrap();
         assert_eq!(next(&mut socket).await, small);
         drained(&mut socket, true).await;
-        assert!(!socket.stretched, "now it is empty");
+        assert!(socket.context.is_none(), "now it is empty");
         peer.write_all(&frame("after")).await.unwrap();
         assert_eq!(next(&mut socket).await, "after");
     }
 
     #[tokio::test]
-    async fn a_buffer_is_given_back_whatever_frames_have_stretched_it() {
+    async fn the_reader_is_dropped_whatever_frames_have_stretched_its_buffer() {
         let (mut socket, mut peer) = pair().await;
         let (half, empty) = ("x".repeat(5000), "");
         peer.write_all(&[frame_of(0x01, &half), frame_of(0x00, empty)].concat()).await.unwrap();
@@ -337,13 +350,13 @@ mod tests {
         peer.write_all(&frame_of(0x80, &half)).await.unwrap();
         assert_eq!(next(&mut socket).await, half.repeat(2));
         drained(&mut socket, true).await;
-        assert!(!socket.stretched, "a message of several frames is done with");
+        assert!(socket.context.is_none(), "a message of several frames is done with");
         // A length of five that is written as one of more than 125.
         let long = [&[0x81, 0xFE, 0, 5, 0, 0, 0, 0], "later".as_bytes()].concat();
         peer.write_all(&[frame(&half), long].concat()).await.unwrap();
         assert_eq!((next(&mut socket).await, next(&mut socket).await), (half, "later".to_owned()));
         drained(&mut socket, true).await;
-        assert!(!socket.stretched, "a length may be written in another way than the shortest");
+        assert!(socket.context.is_none(), "a length may be written in another way than the shortest");
     }
 
     #[tokio::test]

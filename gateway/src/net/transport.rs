@@ -7,7 +7,6 @@ use crate::net::socket::{Broken, Incoming, Socket};
 use crate::net::stream::Stream;
 
 /// The carrier of one session's messages, polled by one task.
-#[expect(clippy::large_enum_variant, reason = "nearly all are sockets; a box would cost each of them an allocation")]
 pub(crate) enum Transport {
     /// A WebSocket, which most sessions have.
     Socket(Socket),
