@@ -103,6 +103,10 @@ class Member extends Backend {
     return this.#process.memory();
   }
 
+  said(pattern) {
+    return this.#process.said(pattern);
+  }
+
   log() {
     return this.#process.log();
   }

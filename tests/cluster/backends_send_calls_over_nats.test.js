@@ -12,7 +12,7 @@ const OPEN = "[intake]\nopen = true\n";
 
 /** The gateway that carries out the calls of FEED_IN. */
 const taker = (cluster) =>
-  until("a gateway carries out calls", () => cluster.gateways.find((gateway) => !gateway.ended && gateway.log().includes("carries out what backends put into FEED_IN")));
+  until("a gateway carries out calls", () => cluster.gateways.find((gateway) => !gateway.ended && gateway.said(/carries out what backends put into FEED_IN/)));
 
 /** The texts that each author has posted, in the order in which a reader's log got them. */
 const posted = async (cluster, reader) => {

@@ -23,22 +23,28 @@ const WARM_BYTES = FLOOD_BYTES / 3;
 /** What the gateway may grow by from then on: far less than is published. */
 const GROWTH_MAX = (FLOOD_BYTES - WARM_BYTES) / 2;
 
-/** A device that says what is needed, and then reads no more. */
-async function deaf(t, gateway, user) {
+/** The socket of the device, and what its subscription was answered. */
+async function subscribed(t, gateway, user) {
   const token = await gateway.token(user, { device: "deaf" });
   const socket = new WebSocket(gateway.websocket);
   t.after(() => socket.terminate());
   await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
   const subscribe = { channel: "feed", data: { deliver: "items" } };
   const commands = [{ id: 1, connect: { token } }, { id: 2, subscribe }];
-  const subscribed = new Promise((resolve) => {
+  const answered = new Promise((resolve) => {
     socket.on("message", (frame) => {
       const reply = String(frame).split("\n").map(JSON.parse).find(({ id }) => id === 2);
       if (reply) resolve(reply.subscribe);
     });
   });
   socket.send(commands.map((command) => JSON.stringify(command)).join("\n"));
-  const { epoch, offset } = await subscribed;
+  return { socket, answer: await answered };
+}
+
+/** A device that says what is needed, and then reads no more. */
+async function deaf(t, gateway, user) {
+  const { socket, answer } = await subscribed(t, gateway, user);
+  const { epoch, offset } = answer;
   socket.send(JSON.stringify({ id: 3, rpc: { method: "ack", data: { epoch, offset } } }));
   const stored = async () => (await gateway.call("GET", `/v1/users/${user}/sessions`)).sessions.find(({ device }) => device === "deaf")?.position;
   await until("its position is stored", async () => (await stored())?.offset === offset, { seen: stored });
@@ -62,4 +68,7 @@ judged("i18_a_device_that_stops_reading_costs_nothing", { start: cluster(), deci
     assert.ok(position === undefined || position.offset === device.position.offset, `stored at ${JSON.stringify(position)}`);
   }
   await load.flows(30);
+  // Once the device was closed, it is in no list. Its position stays stored, and is listed when it is back.
+  await subscribed(t, gateway, "slow");
+  assert.deepEqual(await device.stored(), device.position);
 });

@@ -20,7 +20,8 @@ const NOW: i64 = 1_800_000_000_000;
 
 const USERS: usize = 1000;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// On one thread all calls are made before the first group begins.
+#[tokio::test]
 async fn s1_reactions_that_come_together_tell_the_author_in_a_few_transactions() {
     let url = server().database("notified");
     let archive = Arc::new(open(&url).await);
@@ -35,7 +36,7 @@ async fn s1_reactions_that_come_together_tell_the_author_in_a_few_transactions()
     assert!(transactions <= 100, "{transactions} transactions");
 }
 
-/// On one thread all calls are made before the first group begins.
+/// On one thread, as the test above.
 #[tokio::test]
 async fn s1_reactions_that_come_together_and_tell_nobody_take_a_few_transactions() {
     let url = server().database("untold");

@@ -49,6 +49,8 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
         PostgresArchive::connect_with(postgres.url.reveal(), &tls, options)
     };
     let archive = patience.until_ready(&postgres, connect).await?;
+    // The migration may have taken all the time that a start waits. The other engines get as much again.
+    let patience = Patience::new(settings.wait_for_stores_secs);
     // The Archive's number of buckets is fixed when the Archive is made, and the other stores use the same number.
     let buckets = archive.buckets();
     let mut registry = metrics::registry();

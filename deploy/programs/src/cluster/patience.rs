@@ -55,7 +55,7 @@ pub(super) struct Engine<'a> {
     pub(super) url: &'a StoreUrl,
 }
 
-/// How long one start waits, for all engines together.
+/// How long a start waits: once for PostgreSQL, and once for all other engines together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     until: Instant,
