@@ -93,7 +93,9 @@ async fn change(
         Err(refused @ Unreacted::TooManyKinds(_)) => return Err(refused.into()),
     }
     let onlooker = feeds.onlooker(Viewer::User(Some(user)));
-    let now = told_to(onlooker, archive.around(&[item], onlooker).await?.pop().unwrap_or_default());
+    // Who may no longer see the item can take a reaction back, and learns nothing of the item by that.
+    let around = if open { archive.around(&[item], onlooker).await?.pop() } else { None };
+    let now = told_to(onlooker, around.unwrap_or_default());
     Ok(permit.answer(&Now { id: item, counts: Counts(&now), own: &now.own }))
 }
 
