@@ -96,7 +96,10 @@ pub use search::Search;
 pub use sights::Sights;
 pub use status::{ArchiveCounts, Status};
 pub use transfer::{Held, Transfer};
-pub use write::{Answer, Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Writes, Written, may_be_foreign_id};
+pub use write::{
+    Answer, Audience, COMMIT_READERS_MAX, FOREIGN_ID_MAX_BYTES, Publish, READERS_MAX, Refused, Write, Writes, Written,
+    may_be_foreign_id,
+};
 
 /// Declares [`Archive`] as all of these parts together.
 macro_rules! archive {

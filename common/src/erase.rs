@@ -59,7 +59,8 @@ pub enum Stage {
     Blocked,
     /// The shields that others have up against the user.
     Shielded,
-    /// The audiences of items of others that have the user.
+    /// The audiences of items of others that have the user, and those of the user's own items. The deletes of the own
+    /// items find their readers by these audiences, so they stay until no follow leads to the user any more.
     Audiences,
     /// What has no write of its own: see [`crate::archive::Erasures::forget_rest`].
     Rest,
@@ -170,6 +171,8 @@ pub enum Trace {
     Shielded(Shield, UserNo),
     /// The audience of this item of another user has the user.
     Audience(ItemId),
+    /// A deleted item of the user has an audience.
+    OwnAudience(ItemId),
 }
 
 /// A part of the traces of one stage.
@@ -239,9 +242,10 @@ impl Removed {
             Trace::Shielded(..) => self.shielded += 1,
             Trace::Audience(_) => self.audiences += 1,
             // Notifications are counted with all that was addressed to the user. A member is no item of its own, and no
-            // count shows the edge of a user to itself.
+            // count shows the edge of a user to itself. An own audience goes with its item, which was counted.
             Trace::Item { .. }
             | Trace::OwnEdge
+            | Trace::OwnAudience(_)
             | Trace::Private
             | Trace::Comment { .. }
             | Trace::Member(_)
@@ -312,12 +316,13 @@ impl State {
         planned
     }
 
-    /// The state in which the traces of [`Stage::Rest`] are counted, and are to be removed.
+    /// The state in which a page of [`Stage::Rest`] is counted, and is to be removed; `last` is its last record, or
+    /// `None` if it has all that is left. [`crate::archive::Erasures::rest`] answers both.
     #[must_use]
-    pub fn planned_rest(&self, rest: &Removed) -> Self {
+    pub fn planned_rest(&self, rest: &Removed, last: Option<u64>) -> Self {
         let mut planned = self.clone();
         planned.removed.count_rest(rest);
-        planned.upto = Some(Mark::end());
+        planned.upto = Some(last.map_or_else(Mark::end, |seq| Mark::of([seq, 0, 0])));
         planned
     }
 
@@ -404,7 +409,7 @@ mod tests {
         for stage in Stage::ALL {
             assert_eq!(state.stage, stage);
             state = match stage {
-                Stage::Rest => state.planned_rest(&Removed { seen: 2, items: 7, ..Removed::default() }),
+                Stage::Rest => state.planned_rest(&Removed { seen: 2, items: 7, ..Removed::default() }, None),
                 _ => state.planned(&Traces::default()),
             };
             assert_eq!(State::stored(&state.text()).unwrap(), state, "it comes back from where it is stored");

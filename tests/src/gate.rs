@@ -605,9 +605,13 @@ impl Erasures for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.scrub(user, remains).await
     }
-    async fn rest(&self, user: UserNo) -> Result<Removed> {
+    async fn rest(&self, user: UserNo, after: u64, limit: usize) -> Result<(Removed, Option<u64>)> {
         self.gate.wait().await;
-        self.store.rest(user).await
+        self.store.rest(user, after, limit).await
+    }
+    async fn forget_addressed(&self, user: UserNo, upto: u64) -> Result<()> {
+        self.gate.wait().await;
+        self.store.forget_addressed(user, upto).await
     }
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {
         self.gate.wait().await;

@@ -18,6 +18,8 @@ pub struct Remains {
     pub comments: Vec<ItemId>,
     /// Items of others whose audience is to lose the user.
     pub audiences: Vec<ItemId>,
+    /// Deleted items that are to lose their audience.
+    pub own_audiences: Vec<ItemId>,
 }
 
 /// Keeps the erasures of users. [`crate::erase`] has the rules of their course.
@@ -46,14 +48,19 @@ pub trait Erasures: Send + Sync + 'static {
     /// all users: it looks at no more than [`TRACES_LOOKED_AT`](crate::erase::TRACES_LOOKED_AT) of them in one call.
     async fn traces(&self, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces>;
 
-    /// Removes what stays of deleted items and comments of the user, and the user from audiences. Deleted items lose
-    /// their audience too. Items and comments of others and those that live are left as they are otherwise. Durable
-    /// when it answers.
+    /// Removes what stays of deleted items and comments of the user, and the user from audiences. Items and comments of
+    /// others and those that live are left as they are otherwise. Durable when it answers.
     async fn scrub(&self, user: UserNo, remains: &Remains) -> Result<()>;
 
-    /// How many rows [`Self::forget_rest`] would remove, by kind. Pins and lines of notifications are not counted. The
-    /// counts of all other kinds are 0.
-    async fn rest(&self, user: UserNo) -> Result<Removed>;
+    /// Counts a page of what has no write of its own, and answers the number of its last record. A page looks at
+    /// `limit` records that are addressed to the user, behind number `after`, and counts items that others have
+    /// addressed to the user; one that was moved has several records, and counts once. The page with the last of the
+    /// records has no number, and counts the rows that [`Self::forget_rest`] removes of the other kinds too, but not
+    /// pins and lines of notifications. All other counts are 0.
+    async fn rest(&self, user: UserNo, after: u64, limit: usize) -> Result<(Removed, Option<u64>)>;
+
+    /// Removes the records up to this number that are addressed to the user. One durable transaction.
+    async fn forget_addressed(&self, user: UserNo, upto: u64) -> Result<()>;
 
     /// Removes what has no write of its own. All at once: what is said of the user, devices and notices of push
     /// notifications, what was seen, and the user's pins. At most `limit` rows of each: what was addressed to the user,

@@ -61,6 +61,12 @@ pub enum Audience {
 /// The most bytes of a foreign id.
 pub const FOREIGN_ID_MAX_BYTES: usize = 128;
 
+/// The most readers to whom one item may be addressed.
+pub const READERS_MAX: usize = 1000;
+
+/// The most readers whom one commit may address, with those whom its items mention: each gets a record in it.
+pub const COMMIT_READERS_MAX: usize = 10_000;
+
 /// Whether an item may have this foreign id: 1 to [`FOREIGN_ID_MAX_BYTES`] bytes without a control character. No store
 /// is asked for another foreign id, since a text of PostgreSQL holds no NUL, and a key of an embedded table has less
 /// than 64 KiB.

@@ -6,14 +6,15 @@
 
 use std::sync::Arc;
 
-use crate::archive::{Follow, ListCursor, Remains, Write};
+use crate::archive::{COMMIT_READERS_MAX, Follow, ListCursor, READERS_MAX, Remains, Write};
 use crate::around::{CommentWrite, Reaction};
 use crate::erase::{Erasure, Mark, Stage, TRACES_MAX, Trace, Traces};
 use crate::error::Result;
 use crate::feed::jobs_of;
 use crate::graph::Shield;
 use crate::jobs::Job;
-use crate::{Archive, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, UserId, UserNo, failpoint};
+use crate::mentions::MENTIONS_MAX;
+use crate::{Archive, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, Op, Record, UserId, UserNo, failpoint};
 
 /// How many records of an outbox one page looks at.
 const RECORDS: usize = 500;
@@ -55,7 +56,10 @@ impl Eraser {
             return Ok(jobs);
         }
         let planned = match state.stage {
-            Stage::Rest => state.planned_rest(&self.archive.rest(*user).await?),
+            Stage::Rest => {
+                let (rest, last) = self.archive.rest(*user, record(state.after.as_ref()).unwrap_or(0), ROWS).await?;
+                state.planned_rest(&rest, last)
+            }
             stage => {
                 let page = traces(&*self.archive, *user, stage, state.after.as_ref()).await?;
                 let planned = state.planned(&page);
@@ -73,6 +77,10 @@ impl Eraser {
     async fn carry_out(&self, erasure: &Erasure, now: Millis) -> Result<(Vec<Job>, bool)> {
         let Erasure { user, state, .. } = erasure;
         if state.stage == Stage::Rest {
+            if let Some(last) = record(state.upto.as_ref()) {
+                self.archive.forget_addressed(*user, last).await?;
+                return Ok((vec![], true));
+            }
             if self.archive.forget_rest(*user, ROWS).await? {
                 return Ok((vec![], false));
             }
@@ -83,14 +91,14 @@ impl Eraser {
         }
         let page = traces(&*self.archive, *user, state.stage, state.after.as_ref()).await?;
         let planned = page.found.into_iter().filter(|(mark, _)| state.is_planned(mark)).map(|(_, trace)| trace);
-        Ok((self.remove(*user, planned.collect(), now).await?, true))
+        Ok((self.remove(*user, state.stage, planned.collect(), now).await?, true))
     }
 
     async fn discard(&self, reader: UserNo, feed: FeedId) -> Result<()> {
         self.inboxes.discard(InboxKey { reader, feed }).await
     }
 
-    async fn remove(&self, user: UserNo, traces: Vec<Trace>, now: Millis) -> Result<Vec<Job>> {
+    async fn remove(&self, user: UserNo, stage: Stage, traces: Vec<Trace>, now: Millis) -> Result<Vec<Job>> {
         let name = &self.name(user).await?;
         let (mut writes, mut comments, mut reactions, mut remains) = (vec![], vec![], vec![], Remains::default());
         let mut members = vec![];
@@ -128,6 +136,7 @@ impl Eraser {
                     writes.push(Write::Shield { user: name.clone(), other, shield, up: false });
                 }
                 Trace::Audience(item) => remains.audiences.push(item),
+                Trace::OwnAudience(item) => remains.own_audiences.push(item),
                 Trace::Shielded(shield, owner) => {
                     let owner = self.name(owner).await?;
                     writes.push(Write::Shield { user: owner, other: name.clone(), shield, up: false });
@@ -135,7 +144,10 @@ impl Eraser {
             }
         }
         // A write is refused only if its trace is gone already.
-        let written = if writes.is_empty() { vec![] } else { self.archive.write(writes, now).await? };
+        let mut written = vec![];
+        for commit in writes.chunks(in_a_commit(stage)) {
+            written.extend(self.archive.write(commit.to_vec(), now).await?);
+        }
         if !comments.is_empty() {
             self.archive.comment(comments, now).await?;
         }
@@ -153,6 +165,18 @@ impl Eraser {
     async fn name(&self, user: UserNo) -> Result<UserId> {
         Ok(self.archive.user_ids(&[user]).await?.remove(0))
     }
+}
+
+/// How many writes of a stage go into one commit, which addresses a bounded number of readers: a delete of an item is
+/// told to those whom the item was addressed to, and takes back what those were told whom it mentions.
+fn in_a_commit(stage: Stage) -> usize {
+    let addressed = if stage == Stage::Direct { READERS_MAX } else { 0 };
+    COMMIT_READERS_MAX / (addressed + MENTIONS_MAX)
+}
+
+/// The record that is addressed to the user at which a page of [`Stage::Rest`] ends; `None` if it is the last page.
+fn record(mark: Option<&Mark>) -> Option<u64> {
+    mark.and_then(Mark::numbers).map(|[seq, ..]| seq)
 }
 
 /// A part of what is known of a user, strictly behind `after`. Nothing of [`Stage::Rest`]. Fails as the Archive does.
@@ -196,8 +220,12 @@ async fn items(archive: &dyn Archive, user: UserNo, after: u64) -> Result<Traces
     let ids: Vec<ItemId> = adds.iter().map(|record| record.key.item).collect();
     let living = archive.items(&ids).await?;
     let mark = |seq| Mark::of([seq, 0, 0]);
-    let trace = |(seq, id, lives)| (mark(seq), Trace::Item { id, lives, direct: false });
-    let found = adds.iter().zip(living).map(|(add, item)| trace((add.seq, add.key.item, item.is_some()))).collect();
+    // An item that was moved has an add for each rank that it had, and lives at the newest.
+    let trace = |(add, item): (&&Record, Option<Arc<Item>>)| {
+        let lives = item.is_some_and(|item| item.outbox_seq == add.seq);
+        (mark(add.seq), Trace::Item { id: add.key.item, lives, direct: false })
+    };
+    let found = adds.iter().zip(living).map(trace).collect();
     let last = outbox.records.last().filter(|_| outbox.records.len() == RECORDS);
     Ok(Traces { found, next: last.map(|record| mark(record.seq)) })
 }
@@ -238,4 +266,17 @@ async fn listed(archive: &dyn Archive, listed: &[Follow], trace: impl Fn(UserNo)
     let lines = listed.iter().zip(numbers);
     let found = lines.filter_map(|(line, number)| Some((mark(line), trace(number?)))).collect();
     Ok(Traces { found, next: listed.last().filter(|_| listed.len() == TRACES_MAX).map(mark) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_of_deletes_addresses_as_many_readers_as_a_commit_may() {
+        for (stage, readers) in [(Stage::Direct, READERS_MAX + MENTIONS_MAX), (Stage::Items, MENTIONS_MAX)] {
+            let deletes = in_a_commit(stage);
+            assert!(deletes * readers <= COMMIT_READERS_MAX && (deletes + 1) * readers > COMMIT_READERS_MAX);
+        }
+    }
 }

@@ -9,7 +9,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use compact_str::CompactString;
-use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Written};
+use feedgate_common::archive::{
+    Audience, COMMIT_READERS_MAX, FOREIGN_ID_MAX_BYTES, Publish, READERS_MAX, Refused, Write, Written,
+};
 use feedgate_common::audience::{LISTS_MAX, Narrowed, Narrowing};
 use feedgate_common::ids::ListName;
 use feedgate_common::mentions::{MENTIONS_MAX, each_once};
@@ -40,12 +42,6 @@ const KEY_MAX: usize = 255;
 /// The fields of an item; an operation of a batch has [`KEY`] too.
 pub(super) const FIELDS: &[&str] =
     &["author", "body", "kind", "id", "foreign_id", "ref", "mentions", "published_at", "rank", "audience"];
-
-/// The most readers to whom one item may be addressed.
-pub(super) const READERS_MAX: usize = 1000;
-
-/// The most readers to whom the items of one batch may be addressed: each gets a record in the same commit.
-pub(super) const BATCH_READERS_MAX: usize = 10_000;
 
 /// The most items of one batch whose audience is narrowed: each stores an audience in the same commit.
 const BATCH_NARROWED_MAX: usize = 20;
@@ -118,9 +114,9 @@ pub(super) async fn many(
         // Each of these readers and users may get a record in the same commit.
         let names = names_of(&publish.audience) + publish.mentions.len();
         if let Some(field) = fields.get("audience").or(fields.get("mentions")) {
-            if named + names > BATCH_READERS_MAX {
+            if named + names > COMMIT_READERS_MAX {
                 return Err(field.refuse(format_args!(
-                    "the items of one batch name at most {BATCH_READERS_MAX} readers, and users whom they mention; send \
+                    "the items of one batch name at most {COMMIT_READERS_MAX} readers, and users whom they mention; send \
                      this one in another"
                 )));
             }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use feedgate_common::Op;
 use feedgate_common::archive::{Audience, Publish, Write};
 use feedgate_common::audience::Narrowed;
 use feedgate_common::change::Class;
+use feedgate_common::erase::{Stage, State};
+use feedgate_common::feed::Eraser;
+use feedgate_common::{ItemId, Op};
 
-use crate::town::{STEP_MAX, Town};
+use crate::town::{NOW, STEP_MAX, Town};
 
 impl Town {
     /// To those of these readers who follow, and to nobody else.
@@ -82,4 +84,25 @@ async fn s9_an_unfollow_takes_a_narrowed_item_away_and_a_follow_brings_it_back()
         assert_eq!(town.shown(1).await, wants);
         assert_eq!(town.shown(2).await, BTreeSet::new());
     }
+}
+
+/// Readers drop the item as soon as its delete comes, and not only when their follow ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn s9_the_delete_of_a_narrowed_item_of_an_erased_author_reaches_its_audience() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = Town::with_followers(dir.path(), 3).await;
+    town.publish_narrowed(0, 1, &[1]).await;
+    town.deliver().await;
+    let archive = &town.stores.archive;
+    let eraser = Eraser::new(archive.clone(), town.stores.inboxes.clone());
+    let mut erasure = archive.begin_erasure(town.no(0), NOW).await.unwrap();
+    while erasure.state.stage == Stage::Items {
+        eraser.step(&erasure, NOW).await.unwrap();
+        erasure = archive.erasure(erasure.id).await.unwrap().unwrap();
+    }
+    // No worker goes on with it.
+    let over = State { finished_at: Some(NOW), ..erasure.state.clone() };
+    assert!(archive.move_erasure(erasure.id, &erasure.state, &over).await.unwrap());
+    town.deliver().await;
+    assert_eq!(town.entries(1).await.last().map(|entry| (entry.op, entry.key.item)), Some((Op::Delete, ItemId(1))));
 }

@@ -323,6 +323,8 @@ async fn erasures(stores: &dyn Stores) {
     erasures::an_erasure_is_under_way_once_and_outlives_a_restart(&open).await;
     erasures::all_of_a_user_is_removed_and_nothing_of_others_whatever_dies(open("erased").await).await;
     erasures::s11_what_was_addressed_to_a_user_and_moved_leaves_with_the_user(open("erased-moved").await).await;
+    erasures::s11_what_was_moved_is_counted_once_and_what_a_ranking_holds_is_not(open("erased-counts").await).await;
+    erasures::s9_own_audiences_stay_until_no_follow_leads_to_the_user(open("erased-audiences").await).await;
     erasures::who_was_erased_may_begin_anew_under_the_same_number(open("erased-anew").await).await;
     erasures::an_erasure_goes_through_pages_of_any_length(open("erased-pages").await).await;
     erasures::what_lives_or_is_of_others_is_not_scrubbed(open("scrubbed").await).await;

@@ -112,10 +112,12 @@ const SHIELDED: &str = walk!(
     "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
 );
 
-/// The items of others whose audience has the user.
+/// The items of others whose audience has the user, and the deleted items of the user, for which `lives` is false.
 const AUDIENCES: &str = walk!(
-    "SELECT a.item AS a, 0::bigint AS b, 0::bigint AS c, $1 = ANY(a.readers) AS own, true AS lives
-     FROM audiences a WHERE (a.item, 0::bigint, 0::bigint) > ($2, $3, $4)",
+    "SELECT a.item AS a, 0::bigint AS b, 0::bigint AS c, i.id IS NOT NULL OR $1 = ANY(a.readers) AS own,
+            i.id IS NULL AS lives
+     FROM audiences a LEFT JOIN items i ON i.id = a.item AND i.author = $1 AND i.body IS NULL
+     WHERE (a.item, 0::bigint, 0::bigint) > ($2, $3, $4)",
     "a, b, c",
     "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
 );
@@ -126,7 +128,7 @@ WITH items_scrubbed AS (
         fingerprint = '\x00000000000000000000000000000000'
     WHERE id = ANY($2) AND author = $1 AND body IS NULL
 ), audiences_gone AS (
-    DELETE FROM audiences a USING items i WHERE a.item = ANY($2) AND i.id = a.item AND i.author = $1 AND i.body IS NULL
+    DELETE FROM audiences a USING items i WHERE a.item = ANY($6) AND i.id = a.item AND i.author = $1 AND i.body IS NULL
 ), left_audiences AS (
     UPDATE audiences SET readers = array_remove(readers, $1::integer) WHERE item = ANY($5)
 ), keys AS (
@@ -136,13 +138,24 @@ WITH items_scrubbed AS (
 UPDATE comments SET key = NULL, fingerprint = '\x00000000000000000000000000000000'
 WHERE id = ANY($4) AND author = $1 AND body IS NULL";
 
+/// Counts the items of a page of records that are addressed to the user, each at the newest of its adds, and gives the
+/// last record of a full page.
+const ADDRESSED: &str = "
+WITH page AS MATERIALIZED (
+    SELECT seq, item, op = 1 AND NOT ranked AS adds FROM direct WHERE reader = $1 AND seq > $2 ORDER BY seq LIMIT $3
+)
+SELECT count(*) FILTER (WHERE p.adds AND NOT EXISTS (
+    SELECT FROM direct d WHERE d.item = p.item AND d.reader = $1 AND d.op = 1 AND NOT d.ranked AND d.seq > p.seq
+)), CASE WHEN count(*) = $3 THEN max(p.seq) END FROM page p";
+
+const FORGET_ADDRESSED: &str = "DELETE FROM direct WHERE reader = $1 AND seq <= $2";
+
 const REST: &str = r#"
 SELECT ARRAY[
     (SELECT count(*) FROM people WHERE "user" = $1),
     (SELECT count(*) FROM push_devices WHERE reader = $1),
     (SELECT count(*) FROM push_notices WHERE reader = $1) + (SELECT count(*) FROM push_dead WHERE reader = $1),
     (SELECT count(*) FROM sights WHERE reader = $1),
-    (SELECT count(*) FROM direct WHERE reader = $1 AND op = 1),
     (SELECT count(*) FROM lists WHERE owner = $1),
     (SELECT count(*) FROM lists WHERE member = $1),
     (SELECT count(*) FROM retries WHERE author = $1)]"#;
@@ -178,7 +191,9 @@ empty AS (
 ),
 listed AS (
     DELETE FROM lists l USING (
-        SELECT owner, list, member FROM lists WHERE owner = $1 OR member = $1 LIMIT $2
+        (SELECT owner, list, member FROM lists WHERE owner = $1 LIMIT $2)
+        UNION ALL
+        (SELECT owner, list, member FROM lists WHERE member = $1 LIMIT $2)
     ) AS part
     WHERE l.owner = part.owner AND l.list = part.list AND l.member = part.member RETURNING 1
 ),
@@ -337,7 +352,11 @@ async fn comments(connection: &mut PgConnection, user: UserNo, after: Option<&Ma
 
 async fn audiences(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
     let lines = lines(connection, AUDIENCES, user, place(after)?).await?;
-    traces_of(lines, |line| Ok(Some(Trace::Audience(rows::item_of(line.0)))))
+    let trace = |(item, _, _, _, _, lives, _): &Line| {
+        let of = if *lives == Some(true) { Trace::Audience } else { Trace::OwnAudience };
+        of(rows::item_of(*item))
+    };
+    traces_of(lines, |line| Ok(Some(trace(line))))
 }
 
 async fn shielded(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
@@ -421,18 +440,41 @@ pub(crate) async fn scrub(connection: &mut PgConnection, user: UserNo, remains: 
     let comments: Vec<i64> = remains.comments.iter().copied().map(rows::item).collect();
     let keys: Vec<&str> = remains.foreign_ids.iter().map(|key| key.as_str()).collect();
     let audiences: Vec<i64> = remains.audiences.iter().copied().map(rows::item).collect();
-    let scrub = sqlx::query(SCRUB).bind(rows::user(user)).bind(items).bind(keys).bind(comments).bind(audiences);
-    scrub.execute(connection).await.map(drop)
+    let own_audiences: Vec<i64> = remains.own_audiences.iter().copied().map(rows::item).collect();
+    let scrub = sqlx::query(SCRUB).bind(rows::user(user)).bind(items).bind(keys).bind(comments);
+    scrub.bind(audiences).bind(own_audiences).execute(connection).await.map(drop)
 }
 
-/// How many rows [`forget`] would remove, by kind.
-pub(crate) async fn rest(connection: &mut PgConnection, user: UserNo) -> sqlx::Result<Removed> {
+/// Counts a page of records that are addressed to the user; with the last of them also what [`forget`] would remove of
+/// the other kinds. The number is that of the last record, unless it is the last page.
+pub(crate) async fn rest(
+    connection: &mut PgConnection,
+    user: UserNo,
+    after: u64,
+    limit: usize,
+) -> sqlx::Result<(Removed, Option<u64>)> {
+    let page = sqlx::query_as(ADDRESSED).bind(rows::user(user)).bind(rows::count(after)).bind(rows::limit(limit));
+    let (addressed, last): (i64, Option<i64>) = page.fetch_one(&mut *connection).await?;
+    let addressed = rows::count_of(addressed)?;
+    if let Some(last) = last {
+        return Ok((Removed { addressed, ..Removed::default() }, Some(rows::count_of(last)?)));
+    }
     let counted: Vec<i64> = sqlx::query_scalar(REST).bind(rows::user(user)).fetch_one(connection).await?;
     let counted = counted.into_iter().map(rows::count_of).collect::<sqlx::Result<Vec<_>>>()?;
-    let [person, devices, notices, seen, addressed, listed, listing, keys] = counted[..] else {
+    let [person, devices, notices, seen, listed, listing, keys] = counted[..] else {
         return Err(corrupt(format_args!("{} counts", counted.len())));
     };
-    Ok(Removed { person, devices, notices, seen, addressed, listed, listing, keys, ..Removed::default() })
+    Ok((Removed { person, devices, notices, seen, addressed, listed, listing, keys, ..Removed::default() }, None))
+}
+
+/// Removes the records up to this number that are addressed to the user. After an error the connection is closed, which
+/// ends the transaction.
+pub(crate) async fn forget_addressed(connection: &mut PgConnection, user: UserNo, upto: u64) -> sqlx::Result<()> {
+    sqlx::query("BEGIN").execute(&mut *connection).await?;
+    sqlx::query(LOCK).bind(rows::user(user)).execute(&mut *connection).await?;
+    sqlx::query(FORGET_ADDRESSED).bind(rows::user(user)).bind(rows::count(upto)).execute(&mut *connection).await?;
+    sqlx::query("COMMIT").execute(connection).await?;
+    Ok(())
 }
 
 /// Removes rows of the user for which there is no write. Answers whether there may be more. After an error the

@@ -714,8 +714,12 @@ impl Erasures for PostgresArchive {
         self.pool.write(work!(|connection| erasures::scrub(connection, user, remains))).await
     }
 
-    async fn rest(&self, user: UserNo) -> Result<Removed> {
-        self.pool.read(work!(|connection| erasures::rest(connection, user))).await
+    async fn rest(&self, user: UserNo, after: u64, limit: usize) -> Result<(Removed, Option<u64>)> {
+        self.pool.read(work!(|connection| erasures::rest(connection, user, after, limit))).await
+    }
+
+    async fn forget_addressed(&self, user: UserNo, upto: u64) -> Result<()> {
+        self.pool.write(work!(|connection| erasures::forget_addressed(connection, user, upto))).await
     }
 
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {

@@ -10,9 +10,10 @@ mod server;
 use std::time::Duration;
 
 use feedgate_common::archive::{
-    Below, Comments, Content, Graph, Items, Outboxes, Publish, Reactions, Search, Write, Writes,
+    Below, Comments, Content, Erasures, Graph, Items, Outboxes, Publish, Reactions, Search, Write, Writes,
 };
 use feedgate_common::around::{CommentOrder, CommentPlace, Onlooker, Reaction, Viewer, Visible};
+use feedgate_common::erase::Removed;
 use feedgate_common::graph::Shield;
 use feedgate_common::search::{Look, Subject, TextFields};
 use feedgate_common::{Body, Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
@@ -533,5 +534,33 @@ async fn what_an_author_has_put_into_one_feed_slows_no_other_feed() {
                 passed_by(&plan)
             );
         }
+    }
+}
+
+/// A hundred thousand members of lists, and a reader to whom twenty thousand items are addressed.
+const FILL_LISTS: &str = "
+INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 2000) n;
+INSERT INTO readers SELECT n, 0 FROM generate_series(1, 2000) n;
+INSERT INTO lists SELECT n % 1000 + 1, 'close', n / 1000 + 1, 0 FROM generate_series(1, 100000) n;
+INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
+    SELECT 7, n, n, n, n, 5, 0, 1, false FROM generate_series(1, 20000) n;
+ANALYZE";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_stage_of_an_erasure_reads_the_rows_of_its_user_alone_and_a_page_of_those() {
+    let plans = plans("rest", FILL_LISTS, async |archive| {
+        let nobody = UserNo(2000);
+        assert_eq!(archive.rest(nobody, 0, 100).await.unwrap(), (Removed::default(), None));
+        assert!(!archive.forget_rest(nobody, 100).await.unwrap());
+        let page = Removed { addressed: 100, ..Removed::default() };
+        assert_eq!(archive.rest(UserNo(7), 0, 100).await.unwrap(), (page, Some(100)));
+        archive.forget_addressed(UserNo(7), 100).await.unwrap();
+        assert_eq!(archive.rest(UserNo(7), 100, 100).await.unwrap(), (page, Some(200)));
+    })
+    .await;
+    assert_with(&plans, "DELETE FROM lists");
+    assert_without(&plans, &["Seq Scan on lists", "Seq Scan on direct"]);
+    for plan in plans {
+        assert!(touched(&plan) < 1500 && passed_by(&plan) < 400, "{} rows passed by:\n{plan}", passed_by(&plan));
     }
 }

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use compact_str::CompactString;
+use feedgate_common::archive::COMMIT_READERS_MAX;
 use feedgate_common::around::{CommentWrite, Commented, NewComment};
 use feedgate_common::{Archive, Body, ItemId, Millis, UserId, UserNo};
 use serde::Serialize;
@@ -20,7 +21,7 @@ use crate::api::fields::Fields;
 use crate::api::inside::BatchKey;
 use crate::api::payload::Payload;
 use crate::api::problem::Problem;
-use crate::api::publish::{self, BATCH_READERS_MAX, KEY};
+use crate::api::publish::{self, KEY};
 use crate::api::query::{ItemRef, NoQuery};
 use crate::api::seeing::{missing, resolve_all};
 use crate::api::writer::Writer;
@@ -82,8 +83,8 @@ pub(in crate::api) async fn change(
         let wanted = operation(op, at, &fields, key)?;
         named += wanted.change.mentions().len();
         match fields.get("mentions") {
-            Some(field) if named > BATCH_READERS_MAX => Err(field.refuse(format_args!(
-                "the comments of one batch mention at most {BATCH_READERS_MAX} users; send this one in another"
+            Some(field) if named > COMMIT_READERS_MAX => Err(field.refuse(format_args!(
+                "the comments of one batch mention at most {COMMIT_READERS_MAX} users; send this one in another"
             ))),
             _ => Ok(wanted),
         }

@@ -16,7 +16,7 @@ use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
+use feedgate_common::archive::{Audience, COMMIT_READERS_MAX, Publish, Refused, Write, Written};
 use feedgate_common::audience::ListRefused;
 use feedgate_common::import::Import;
 use feedgate_common::named::NamedFeeds;
@@ -31,7 +31,7 @@ use super::super::access::AdminKey;
 use super::super::deadline::BODY_TIMEOUT;
 use super::super::payload::{Memory, not_coded};
 use super::super::problem::Problem;
-use super::super::publish::{BATCH_READERS_MAX, names_of};
+use super::super::publish::names_of;
 use super::super::query::NoQuery;
 use super::super::writer::Writer;
 use super::line::{self, Line};
@@ -209,7 +209,7 @@ impl Importer {
     }
 }
 
-/// Writes in several commits. Each commit addresses its items to at most [`BATCH_READERS_MAX`] readers, since each
+/// Writes in several commits. Each commit addresses its items to at most [`COMMIT_READERS_MAX`] readers, since each
 /// reader gets a record. If it fails, some commits may have been made.
 async fn write(writer: &Writer, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
     let mut written = Vec::with_capacity(writes.len());
@@ -228,7 +228,7 @@ fn commits(writes: Vec<Write>) -> Vec<Vec<Write>> {
         };
         named += names;
         match commits.last_mut() {
-            Some(commit) if named <= BATCH_READERS_MAX => commit.push(write),
+            Some(commit) if named <= COMMIT_READERS_MAX => commit.push(write),
             _ => {
                 named = names;
                 commits.push(vec![write]);

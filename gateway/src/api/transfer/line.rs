@@ -19,7 +19,7 @@
 //!   {"type":"cursor","cursor":"…"}                                      where an export can be resumed
 //! ```
 
-use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish};
+use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, READERS_MAX};
 use feedgate_common::around::{NewComment, PastComment, ReactionKind};
 use feedgate_common::audience::{AUDIENCE_MAX, Narrowed};
 use feedgate_common::change::Class;
@@ -41,7 +41,7 @@ use super::super::comments;
 use super::super::fields::{Field, Fields, Unit};
 use super::super::people;
 use super::super::problem::{Problem, short};
-use super::super::publish::{self, RANK_MAX, READERS_MAX};
+use super::super::publish::{self, RANK_MAX};
 use super::super::rankings;
 use super::super::shields;
 use super::super::time;

@@ -11,7 +11,7 @@ use feedgate_common::feed::{Eraser, traces};
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::seen::Earlier;
-use feedgate_common::{Epoch, FeedId, InboxKey, ItemId, Position, Seen, UserNo, Watermarks};
+use feedgate_common::{DisplayKey, Epoch, FeedId, InboxKey, ItemId, Position, Seen, UserNo, Watermarks};
 
 use super::audiences::narrowed_to;
 use super::{NOW, accept, body, delete, follow, move_to, number, post, shield, to_users, user, write};
@@ -227,7 +227,7 @@ async fn ann_is_gone(archive: &Arc<dyn Archive>, world: &World) {
         archive.feed_below(InboxKey::main(ann), feedgate_common::archive::Below::newest(9), 9).await.unwrap(),
         []
     );
-    assert_eq!(archive.rest(ann).await.unwrap(), Removed::default());
+    assert_eq!(archive.rest(ann, 0, 9).await.unwrap(), (Removed::default(), None));
     for stage in Stage::ALL {
         let page = traces(&**archive, ann, stage, None).await.unwrap();
         let lives =
@@ -301,6 +301,57 @@ pub(super) async fn s11_what_was_addressed_to_a_user_and_moved_leaves_with_the_u
     assert_eq!(shown(ann).await, []);
     assert_eq!(shown(cid).await.iter().map(|add| add.key.rank).collect::<Vec<_>>(), [8]);
     assert_eq!(archive.direct_items(None, 9).await.unwrap(), [(item, vec![cid])]);
+}
+
+pub(super) async fn s11_what_was_moved_is_counted_once_and_what_a_ranking_holds_is_not(archive: Arc<dyn Archive>) {
+    let (own, _) = accept(&*archive, post("ann", "own"), NOW).await;
+    let (to_ann, _) = accept(&*archive, to_users("bob", "to ann", &["ann"]), NOW).await;
+    let (ranked, _) = accept(&*archive, post("bob", "ranked"), NOW).await;
+    for rank in [7, 8] {
+        for item in [own, to_ann] {
+            write(&*archive, move_to(item, rank)).await.unwrap();
+        }
+    }
+    let feed = archive.intern_feeds(&["picks".into()]).await.unwrap()[0];
+    let ann = number(&*archive, "ann").await;
+    let place = DisplayKey { rank: 1, item: ranked };
+    archive.rank(InboxKey { reader: ann, feed }, &[place], NOW).await.unwrap().unwrap();
+    // Three adds and two deletes of the one item, and the add of the ranking: two pages, and a third that is the last.
+    let (mut addressed, mut after, mut pages) = (0, Some(0), 0);
+    while let Some(from) = after {
+        let (removed, last) = archive.rest(ann, from, 3).await.unwrap();
+        let upto = last.unwrap_or(u64::MAX);
+        archive.forget_addressed(ann, upto).await.unwrap();
+        archive.forget_addressed(ann, upto).await.unwrap();
+        (addressed, after, pages) = (addressed + removed.addressed, last, pages + 1);
+    }
+    assert_eq!((addressed, pages), (1, 3));
+    let (also, _) = accept(&*archive, to_users("bob", "again", &["ann"]), NOW).await;
+    write(&*archive, move_to(also, 7)).await.unwrap();
+    let removed = erase(&archive, ann).await.state.removed;
+    assert_eq!((removed.items, removed.addressed), (1, 1));
+}
+
+/// The deletes of narrowed items are for their audience, which therefore outlives them.
+pub(super) async fn s9_own_audiences_stay_until_no_follow_leads_to_the_user(archive: Arc<dyn Archive>) {
+    let (ann, bob) = (number(&*archive, "ann").await, number(&*archive, "bob").await);
+    write(&*archive, follow("bob", "ann")).await.unwrap();
+    let (item, _) = accept(&*archive, narrowed_to("ann", "for bob and herself", &["ann", "bob"]), NOW).await;
+    let audience = archive.audience(item).await.unwrap();
+    let (eraser, begun) = (eraser(&archive), archive.begin_erasure(ann, NOW).await.unwrap());
+    loop {
+        let erasure = one(&*archive, begun.id).await;
+        if erasure.state.is_finished() {
+            break;
+        }
+        let stays = archive.audience(item).await.unwrap() == audience;
+        let follows = archive.author(ann).await.unwrap().followers > 0;
+        assert!(stays || !follows, "{:?}", erasure.state.stage);
+        eraser.step(&erasure, LATER).await.unwrap();
+    }
+    assert!(audience.contains(&bob));
+    assert_eq!(archive.audience(item).await.unwrap(), []);
+    assert_eq!(one(&*archive, begun.id).await.state.removed.audiences, 0, "it went with its item");
 }
 
 pub(super) async fn who_was_erased_may_begin_anew_under_the_same_number(archive: Arc<dyn Archive>) {
@@ -380,6 +431,7 @@ pub(super) async fn what_lives_or_is_of_others_is_not_scrubbed(archive: Arc<dyn 
         foreign_ids: vec!["ann:1".into(), "bob:1".into()],
         comments: vec![world.answered],
         audiences: vec![],
+        own_audiences: vec![world.posts[0], world.of_bob],
     };
     archive.scrub(world.ann, &remains).await.unwrap();
     let items = archive.items(&[world.posts[0], world.of_bob]).await.unwrap();

@@ -1,6 +1,7 @@
 //! Erasures of users: their rows, the walks through the stored rows of one user, and the removal of rows for which
 //! there is no write. Each change is one operation of the only writer.
 
+use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use async_trait::async_trait;
@@ -65,8 +66,12 @@ impl Erasures for EmbeddedArchive {
         self.db.write(Durability::Synced, move |tx| scrub(tx, user, &remains)).await
     }
 
-    async fn rest(&self, user: UserNo) -> Result<Removed> {
-        self.db.read(move |view| rest(view, user)).await
+    async fn rest(&self, user: UserNo, after: u64, limit: usize) -> Result<(Removed, Option<u64>)> {
+        self.db.read(move |view| rest(view, user, after, limit)).await
+    }
+
+    async fn forget_addressed(&self, user: UserNo, upto: u64) -> Result<()> {
+        self.db.write(Durability::Synced, move |tx| forget_addressed(tx, user, upto, usize::MAX).map(drop)).await
     }
 
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {
@@ -218,8 +223,7 @@ fn foreign_ids(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces
         view.scan::<ForeignIds>((from, Unbounded)),
         |key| Mark(key.clone()),
         |key, item| {
-            let row = view.get::<Items>(&item)?;
-            let gone = row.is_some_and(|row| row.author == user && row.life == Life::Gone);
+            let gone = is_gone(view.get::<Items>(&item)?, user);
             Ok(gone.then(|| Trace::ForeignId(key.clone())))
         },
     )
@@ -276,8 +280,18 @@ fn of_audiences(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Trace
     walk::<Audiences>(
         view.scan::<Audiences>((from, Unbounded)),
         |item| Mark::of([item.0, 0, 0]),
-        |item, AudienceRow(readers)| Ok(readers.binary_search(&user).is_ok().then_some(Trace::Audience(*item))),
+        |item, AudienceRow(readers)| {
+            if is_gone(view.get::<Items>(item)?, user) {
+                return Ok(Some(Trace::OwnAudience(*item)));
+            }
+            Ok(readers.binary_search(&user).is_ok().then_some(Trace::Audience(*item)))
+        },
     )
+}
+
+/// Whether this is the row of a deleted item of the user.
+fn is_gone(row: Option<tables::ItemRow>, user: UserNo) -> bool {
+    row.is_some_and(|row| row.author == user && row.life == Life::Gone)
 }
 
 fn scrub(tx: &mut Tx<'_>, user: UserNo, remains: &Remains) -> Result<()> {
@@ -288,12 +302,16 @@ fn scrub(tx: &mut Tx<'_>, user: UserNo, remains: &Remains) -> Result<()> {
         let Some(row) = tx.get::<Items>(id)? else { continue };
         if row.author == user && row.life == Life::Gone {
             tx.put::<Items>(id, &tables::ItemRow { fingerprint: [0; 16], ..row });
+        }
+    }
+    for id in &remains.own_audiences {
+        if is_gone(tx.get::<Items>(id)?, user) {
             tx.remove::<Audiences>(id);
         }
     }
     for key in &remains.foreign_ids {
         let Some(item) = tx.get::<ForeignIds>(key)? else { continue };
-        if tx.get::<Items>(&item)?.is_some_and(|row| row.author == user && row.life == Life::Gone) {
+        if is_gone(tx.get::<Items>(&item)?, user) {
             tx.remove::<ForeignIds>(key);
         }
     }
@@ -323,14 +341,26 @@ fn texts_of(user: UserNo) -> std::ops::Range<(UserNo, CompactString)> {
     first(user.0)..first(user.0.saturating_add(1))
 }
 
-fn rest(view: &View, user: UserNo) -> Result<Removed> {
-    let mut addressed = 0;
-    for row in view.scan::<Directs>((user, 0)..=(user, u64::MAX)) {
-        addressed += u64::from(row?.1.op == Op::Add);
+fn rest(view: &View, user: UserNo, after: u64, limit: usize) -> Result<(Removed, Option<u64>)> {
+    let page = view.scan::<Directs>((user, after.saturating_add(1))..=(user, u64::MAX)).take(limit);
+    let page: Vec<_> = page.collect::<Result<_>>()?;
+    // The user stops being a recipient of an item when the first of its records is removed. Who has an item in a
+    // ranking alone is none.
+    let mut items = BTreeSet::new();
+    for (_, record) in page.iter().filter(|(_, record)| record.op == Op::Add) {
+        if view.has::<Recipients>(&(record.key.item, user))? {
+            items.insert(record.key.item);
+        }
+    }
+    let addressed = items.len() as u64;
+    if page.len() == limit
+        && let Some(((_, last), _)) = page.last()
+    {
+        return Ok((Removed { addressed, ..Removed::default() }, Some(*last)));
     }
     let notices = view.scan::<PushNotices>(feeds_of(user)).count() + view.scan::<PushDead>(feeds_of(user)).count();
     let (listed, listing) = audiences::count(view, user);
-    Ok(Removed {
+    let removed = Removed {
         listed,
         listing,
         person: u64::from(view.has::<People>(&user)?),
@@ -340,7 +370,8 @@ fn rest(view: &View, user: UserNo) -> Result<Removed> {
         addressed,
         keys: view.scan::<Retries>(texts_of(user)).count() as u64,
         ..Removed::default()
-    })
+    };
+    Ok((removed, None))
 }
 
 fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
@@ -353,7 +384,14 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
     }
     let listed = audiences::forget(tx, user, limit)?;
     events::forget_direct(tx, user)?;
-    let addressed: Vec<_> = tx.scan::<Directs>((user, 0)..=(user, u64::MAX)).take(limit).collect::<Result<_>>()?;
+    let addressed = forget_addressed(tx, user, u64::MAX, limit)?;
+    let more_lines = lines::forget(tx, user, limit)?;
+    Ok([keys.len(), listed, addressed].contains(&limit) || more_lines)
+}
+
+/// Removes the oldest records up to this number that are addressed to the user, at most `limit`, and answers how many.
+fn forget_addressed(tx: &mut Tx<'_>, user: UserNo, upto: u64, limit: usize) -> Result<usize> {
+    let addressed: Vec<_> = tx.scan::<Directs>((user, 0)..=(user, upto)).take(limit).collect::<Result<_>>()?;
     for (key, row) in &addressed {
         tx.remove::<Directs>(key);
         rankings::erase(tx, *key, row)?;
@@ -373,8 +411,7 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
             tx.put::<Recipients>(&(item, NOBODY), &row.author);
         }
     }
-    let more_lines = lines::forget(tx, user, limit)?;
-    Ok([keys.len(), listed, addressed.len()].contains(&limit) || more_lines)
+    Ok(addressed.len())
 }
 
 #[cfg(test)]
