@@ -15,7 +15,7 @@ use sqlx::error::DatabaseError;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions, Connection, SqlSafeStr};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::fault::{self, NO_POOLER};
 use crate::pool::{self, Pool};
@@ -29,6 +29,13 @@ const START: Duration = Duration::from_secs(60);
 /// How long a start waits until this or another process has brought the tables to this version. An index over hundreds
 /// of millions of rows takes minutes, and an index that is given up half way has to be built anew.
 const MIGRATION: Duration = Duration::from_secs(3600);
+
+/// How long a migration waits for a lock. Writes to the table queue behind the migration meanwhile, and their sessions
+/// wait longer than that.
+const MIGRATION_LOCK: &str = "2s";
+
+/// How long a migration that has waited in vain lets those pass who queued behind it.
+const LET_PASS: Duration = Duration::from_secs(3);
 
 /// By how many seconds the clocks of this machine and of the server may differ without a warning.
 const CLOCKS_DIFFER: u64 = 5;
@@ -115,12 +122,13 @@ pub(crate) async fn open(url: &str, tls: &StoreTls, options: Options) -> Result<
 
 /// Checks the server, and brings its tables to this version. Answers the store's number of buckets.
 async fn prepare(connect: &PgConnectOptions, options: Options) -> Result<u16> {
+    // A migration may take longer than a statement of a session.
+    let migrating = connect.clone().options([("lock_timeout", MIGRATION_LOCK)]);
     let starting = async {
         let mut session = reach(&connect.clone().options(SESSION)).await?;
         check(&mut session).await?;
         _ = session.close().await;
-        // A migration may take longer than a statement of a session.
-        reach(connect).await
+        reach(&migrating).await
     };
     let silent = || {
         StoreError::unavailable(format_args!(
@@ -129,13 +137,32 @@ async fn prepare(connect: &PgConnectOptions, options: Options) -> Result<u16> {
             options.reach_within
         ))
     };
-    let mut connection = timeout(options.reach_within, starting).await.unwrap_or_else(|_| Err(silent()))?;
-    let migrating = async {
-        migrate(&mut connection).await?;
-        layout(&mut connection, options.buckets.max(1)).await.map_err(fault::store_error)
-    };
+    let connection = timeout(options.reach_within, starting).await.unwrap_or_else(|_| Err(silent()))?;
     let late = || StoreError::unavailable(format_args!("the tables were not ready within {MIGRATION:?}"));
-    let kept = timeout(MIGRATION, migrating).await.unwrap_or_else(|_| Err(late()))?;
+    let migrated = migrated(connection, &migrating, options.buckets.max(1));
+    timeout(MIGRATION, migrated).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// Brings the tables to this version, and answers the store's number of buckets. If a migration waits for a lock in
+/// vain, it begins anew after a while.
+async fn migrated(mut connection: PgConnection, migrating: &PgConnectOptions, buckets: u16) -> Result<u16> {
+    if let Some(from) = version(&mut connection).await?.filter(|from| *from < newest()) {
+        let to = newest();
+        tracing::info!(from, to, "the tables are brought to this version; let it end, it may take minutes");
+    }
+    while let Err(error) = migrate(&mut connection).await {
+        match &error {
+            MigrateError::Execute(why) | MigrateError::ExecuteMigration(why, _) if fault::is_locked_out(why) => {
+                tracing::debug!("another session uses a table, or brings the tables to this version");
+            }
+            _ => return Err(unmigrated(error)),
+        }
+        // The session that has failed would keep others from migrating.
+        _ = connection.close().await;
+        sleep(LET_PASS).await;
+        connection = reach(migrating).await?;
+    }
+    let kept = layout(&mut connection, buckets).await.map_err(fault::store_error)?;
     _ = connection.close().await;
     Ok(kept)
 }
@@ -249,17 +276,13 @@ fn seconds_here() -> i64 {
 
 /// Brings the tables to this version. Several processes may start at once: an advisory lock lets one of them migrate.
 /// Tables of a later version are left as they are, since migrations only add.
-async fn migrate(connection: &mut PgConnection) -> Result<()> {
+async fn migrate(connection: &mut PgConnection) -> std::result::Result<(), MigrateError> {
     let migrations = MIGRATIONS.map(|(version, name, sql)| {
         Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
     });
     let mut migrator = Migrator::with_migrations(migrations.into());
     migrator.set_ignore_missing(true);
-    if let Some(from) = version(connection).await?.filter(|from| *from < newest()) {
-        let to = newest();
-        tracing::info!(from, to, "the tables are brought to this version; let it end, it may take minutes");
-    }
-    migrator.run_direct(None, connection, false).await.map_err(unmigrated)
+    migrator.run_direct(None, connection, false).await
 }
 
 /// The last migration of the tables, whichever version made it. `None` if the database has no tables of Feedgate.

@@ -70,6 +70,11 @@ pub(crate) fn is_lost(error: &Error) -> bool {
     }
 }
 
+/// Whether a statement was given up because another session did not let go of a lock in time.
+pub(crate) fn is_locked_out(error: &Error) -> bool {
+    database(error).is_some_and(|error| error.code() == "55P03")
+}
+
 /// Whether the server had no room on its disk for a write.
 pub(crate) fn is_disk_full(error: &Error) -> bool {
     database(error).is_some_and(|error| error.code() == DISK_FULL)

@@ -13,10 +13,10 @@ use std::time::Duration;
 use std::{fs, io};
 
 use feedgate_common::StoreError;
-use feedgate_common::archive::{ArchiveCounts, Names, Status};
+use feedgate_common::archive::{ArchiveCounts, Names, Status, Write, Writes};
 use feedgate_engines::{PortTaken, Postgres, free_port, on_free_ports};
 use feedgate_postgres::{Options, PostgresArchive};
-use server::{execute, open, server, user};
+use server::{execute, open, post, server, user};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Executor};
 use tokio::io::AsyncWriteExt;
@@ -137,6 +137,29 @@ async fn a_migration_takes_as_long_as_it_needs_however_short_a_start_waits_for_t
     let mut start = tokio::spawn(async move { PostgresArchive::connect(&url, options).await.map(drop) });
     assert!(timeout(Duration::from_secs(5), &mut start).await.is_err(), "the start has ended");
     holder.execute("COMMIT").await.unwrap();
+    start.await.unwrap().unwrap();
+}
+
+/// `pg_dump` and `feedgate doctor` read tables for as long as they run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_migration_waits_for_a_table_that_somebody_reads_the_version_before_writes_to_it() {
+    let url = server().database("waits");
+    let old = open(&url).await;
+    old.write(vec![Write::Publish(post("ann", "before"))], 1).await.unwrap()[0].clone().unwrap();
+    execute(&url, "ALTER TABLE authors DROP COLUMN finished; DELETE FROM _sqlx_migrations WHERE version = 21").await;
+    let mut reader = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+    reader.execute("BEGIN; SELECT FROM authors").await.unwrap();
+    let options = Options { buckets: 16, ..Options::default() };
+    let there = url.clone();
+    let start = tokio::spawn(async move { PostgresArchive::connect(&there, options).await.map(drop) });
+    let waits = "SELECT count(*) FROM pg_locks WHERE relation = 'authors'::regclass AND NOT granted";
+    for n in 0..2 {
+        while sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut reader).await.unwrap() == 0 {}
+        let written = old.write(vec![Write::Publish(post("ann", &n.to_string()))], 2).await;
+        assert!(written.unwrap()[0].is_ok());
+    }
+    assert!(!start.is_finished());
+    reader.execute("COMMIT").await.unwrap();
     start.await.unwrap().unwrap();
 }
 
