@@ -51,7 +51,8 @@ fn may_be_refused(ask: &Ask) -> bool {
     }
 }
 
-fn spoken_of(ask: &Ask) -> Vec<&UserId> {
+/// The users whom an operation names.
+pub(super) fn spoken_of(ask: &Ask) -> Vec<&UserId> {
     match ask.write() {
         Write::Publish(publish) => named(publish).chain(&publish.mentions).collect(),
         // Nobody is told of what is imported.

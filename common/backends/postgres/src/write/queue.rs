@@ -1,7 +1,7 @@
 //! Calls that wait together become one transaction, as one of the groups of [`crate::groups`].
 //!
 //! ```text
-//!   call ─▶ queue ─▶ a group is free ─▶ all that waits, up to GROUP_MAX operations ─▶ one transaction ─▶ answers
+//!   call ─▶ queue ─▶ a group is free ─▶ all that waits, up to GROUP_MAX ─▶ one transaction ─▶ answers
 //! ```
 //!
 //! A publish costs a few round trips and a sync, and its author's row is locked meanwhile. A group pays that once, so a
@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 use feedgate_common::Millis;
 use feedgate_common::accept::Ask;
-use feedgate_common::archive::Write;
+use feedgate_common::archive::{COMMIT_READERS_MAX, Write};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::notify::Rules;
 use parking_lot::RwLock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::names::spoken_of;
 use super::{Answers, Settings, Sweep};
 use crate::groups::{self, Groups, UpTo, Weight};
 use crate::pool::{self, Pool};
@@ -32,8 +33,12 @@ use crate::users::Users;
 /// How many groups are under way at once: while one group waits for the disk, another can work.
 const GROUPS: usize = 4;
 
-/// A group takes no further call once it has this many operations.
-const GROUP_MAX: usize = 1000;
+/// A group takes no further call once its operations weigh this much together. An operation weighs as much as it names
+/// users, since each of them may get a record in the commit.
+const GROUP_MAX: usize = COMMIT_READERS_MAX;
+
+/// What an operation weighs at least: a group has about a thousand operations at most.
+const OPERATION: usize = GROUP_MAX / 1000;
 
 /// How many calls may wait for a group.
 const CALLS_MAX: usize = 4096;
@@ -55,7 +60,7 @@ type Call = groups::Call<Asked, Answers>;
 
 impl Weight for Asked {
     fn weight(&self) -> usize {
-        self.asks.len()
+        self.asks.iter().map(|ask| spoken_of(ask).len().max(OPERATION)).sum()
     }
 }
 
@@ -144,5 +149,40 @@ impl Worker {
 fn answer_all(calls: Vec<Call>, mut answer: impl FnMut(usize) -> Result<Answers>) {
     for (at, call) in calls.into_iter().enumerate() {
         call.answer(answer(at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::Body;
+    use feedgate_common::archive::{Audience, Publish};
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    /// How many calls each group has, if twenty calls of one operation wait together.
+    async fn groups_of(audience: Audience) -> Vec<usize> {
+        let (told, room) = (Arc::new(parking_lot::Mutex::new(vec![])), Arc::new(Semaphore::new(20)));
+        let kept = told.clone();
+        let groups = Groups::start(1, 20, move |group: Group| {
+            kept.lock().push(group.calls.len());
+            async move { answer_all(group.calls, |_| Ok(vec![])) }
+        });
+        let body = Body::parse("1".to_owned()).unwrap();
+        let write = Write::Publish(Publish { audience, ..Publish::new("ann".parse().unwrap(), body) });
+        let call = || {
+            let room = room.clone().try_acquire_owned().unwrap();
+            groups.ask_to_the_end(Asked { asks: vec![Ask::new(write.clone(), 1)], _room: room })
+        };
+        let answers = join_all((0..20).map(|_| call())).await;
+        assert!(answers.iter().all(|answer| matches!(answer, Some(Ok(_)))));
+        told.lock().clone()
+    }
+
+    #[tokio::test]
+    async fn a_group_names_about_as_many_readers_as_one_commit_may_address() {
+        let readers = (0..1000).map(|n| format!("reader{n}").parse().unwrap()).collect();
+        assert_eq!(groups_of(Audience::Users(readers)).await, [10, 10]);
+        assert_eq!(groups_of(Audience::Followers).await, [20]);
     }
 }
