@@ -21,7 +21,7 @@ const WHAT: &str = "the index of search";
 /// off. A worker says only once which fields are to be indexed. So of two workers with different settings, the worker
 /// that was started last decides.
 pub(crate) async fn run(archive: &dyn Archive, fields: Option<&TextFields>, shutdown: &CancellationToken) {
-    once(WHAT, EVERY, shutdown, || archive.index_of(fields)).await;
+    once(WHAT, shutdown, || archive.index_of(fields)).await;
     again(WHAT, EVERY, shutdown, || archive.index(fields)).await;
 }
 

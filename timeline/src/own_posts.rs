@@ -27,7 +27,7 @@ const WHAT: &str = "own posts in one's own feed";
 /// in their own feeds. A worker tells the Archive its setting only once. So of two workers with different settings, the
 /// worker that was started last decides.
 pub(crate) async fn run(archive: &dyn Archive, publisher: &Publisher, on: bool, shutdown: &CancellationToken) {
-    once(WHAT, EVERY, shutdown, || archive.set_own_posts(on)).await;
+    once(WHAT, shutdown, || archive.set_own_posts(on)).await;
     again(WHAT, EVERY, shutdown, || step(archive, publisher, on)).await;
 }
 

@@ -6,6 +6,10 @@ use feedgate_common::error::Result;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+/// How long [`once`] waits after a failure. Its work may have to lock a table that others need, and who needs the table
+/// queues behind it.
+const ONCE_AGAIN: Duration = Duration::from_secs(10);
+
 /// Does rounds of one kind of work until the shutdown, which may cut a round off. `what` names a round in the log. A
 /// round gives whether there is more to do: then the next one comes at once, and otherwise after `every`, also if the
 /// round failed.
@@ -27,11 +31,10 @@ pub(crate) async fn again<F: Future<Output = Result<bool>>>(
 /// Does one piece of work, again and again until it succeeds or the shutdown comes.
 pub(crate) async fn once<F: Future<Output = Result<()>>>(
     what: &'static str,
-    every: Duration,
     shutdown: &CancellationToken,
     mut work: impl FnMut() -> F,
 ) {
-    let mut rounds = Rounds::of(what, every, shutdown);
+    let mut rounds = Rounds::of(what, ONCE_AGAIN, shutdown);
     let mut done = false;
     while !done && rounds.next(async { work().await.map(|()| done = true) }).await {}
 }
@@ -118,8 +121,8 @@ mod tests {
         };
         let failed = || StoreError::unavailable("it is broken");
         let work = || async { if nth(start) == 3 { Ok(()) } else { Err(failed()) } };
-        once("a test", Duration::from_secs(60), &shutdown, work).await;
-        assert_eq!(at.take(), [0, 60, 120]);
+        once("a test", &shutdown, work).await;
+        assert_eq!(at.take(), [0, 10, 20]);
         let start = Instant::now();
         let round = || async {
             match nth(start) {

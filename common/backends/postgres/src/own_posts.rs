@@ -6,6 +6,7 @@
 use feedgate_common::{DisplayKey, UserId, UserNo};
 use sqlx::PgConnection;
 
+use crate::pool::WAIT_BRIEFLY;
 use crate::rows;
 use crate::users::user_id;
 
@@ -47,6 +48,7 @@ pub(crate) async fn set(connection: &mut PgConnection, on: bool) -> sqlx::Result
         return Ok(());
     }
     sqlx::query("BEGIN").execute(&mut *connection).await?;
+    sqlx::query(WAIT_BRIEFLY).execute(&mut *connection).await?;
     sqlx::query(LOCK).execute(&mut *connection).await?;
     sqlx::query(SET).bind(on).execute(&mut *connection).await?;
     sqlx::query("COMMIT").execute(connection).await?;

@@ -48,6 +48,10 @@ const TAKE_ROOM: &str = "BEGIN;
     INSERT INTO room SELECT repeat('x', 2000) FROM generate_series(1, 512);
     ROLLBACK";
 
+/// For the rest of a transaction that locks whole tables. All writes to such a table queue behind who waits for it, so
+/// the wait is short, and who has waited in vain lets them pass for far longer.
+pub(crate) const WAIT_BRIEFLY: &str = "SET LOCAL lock_timeout = '200ms'";
+
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// The result of work on a connection, and the connection.

@@ -20,6 +20,7 @@ use feedgate_common::{Body, ItemId, Millis, UserNo};
 use sqlx::PgConnection;
 
 use crate::fault::corrupt;
+use crate::pool::WAIT_BRIEFLY;
 use crate::rows;
 use crate::users::user_id;
 
@@ -128,6 +129,7 @@ pub(crate) async fn index_of(connection: &mut PgConnection, recipe: Option<&str>
     sqlx::query("LOCK TABLE search_state IN EXCLUSIVE MODE").execute(&mut *connection).await?;
     let held: Option<String> = sqlx::query_scalar(RECIPE).fetch_optional(&mut *connection).await?;
     if held.as_deref() != recipe {
+        sqlx::query(WAIT_BRIEFLY).execute(&mut *connection).await?;
         sqlx::raw_sql(CLEAR).execute(&mut *connection).await?;
         if let Some(recipe) = recipe {
             sqlx::query(BEGIN).bind(recipe).bind(ITEMS).bind(i64::MAX).execute(&mut *connection).await?;

@@ -9,12 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use feedgate_common::archive::{Items, Outboxes, Publish, Status, Write, Writes, Written};
+use feedgate_common::archive::{Items, Outboxes, OwnPosts, Publish, Search, Status, Write, Writes, Written};
+use feedgate_common::search::TextFields;
 use feedgate_common::{ItemId, Millis, StoreError};
 use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use proxy::Proxy;
 use server::{execute, open, post, server, terminate};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Executor};
 use tokio::time::Instant;
 
 const NOW: Millis = 1_800_000_000_000;
@@ -134,6 +137,34 @@ async fn i6_a_killed_server_accepts_nothing_falsely_and_is_used_again_once_it_is
     writers.accept(40).await;
     archive.ping().await.unwrap();
     writers.check(&archive).await;
+}
+
+/// VACUUM, or the build of an index, holds such a lock for as long as it runs. All writes would queue behind who waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_locks_a_whole_table_for_a_setting_gives_up_at_once_while_the_table_is_cleaned_up() {
+    let url = server().database("cleaned");
+    let archive = open(&url).await;
+    archive.write(vec![Write::Publish(post("ann", "x"))], 1).await.unwrap()[0].clone().unwrap();
+    let mut holder = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+    holder.execute("BEGIN; LOCK TABLE items, authors IN SHARE UPDATE EXCLUSIVE MODE").await.unwrap();
+    let fields = TextFields::new(vec!["text".into()]).unwrap();
+    // A slow machine may be late, but not each time.
+    let mut soonest = [Duration::MAX; 2];
+    for _ in 0..3 {
+        for (nth, soonest) in soonest.iter_mut().enumerate() {
+            let began = Instant::now();
+            let done = match nth {
+                0 => archive.index_of(Some(&fields)).await,
+                _ => archive.set_own_posts(true).await,
+            };
+            assert!(matches!(done, Err(StoreError::Unavailable(_))), "{done:?}");
+            *soonest = began.elapsed().min(*soonest);
+        }
+    }
+    assert!(soonest.iter().all(|soonest| *soonest < Duration::from_secs(2)), "{soonest:?}");
+    holder.execute("COMMIT").await.unwrap();
+    archive.index_of(Some(&fields)).await.unwrap();
+    archive.set_own_posts(true).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
