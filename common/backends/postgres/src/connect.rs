@@ -17,7 +17,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions, Connection, SqlSafeStr};
 use tokio::time::{sleep, timeout};
 
-use crate::fault::{self, NO_POOLER};
+use crate::fault::{self, NO_POOLER, STANDBY};
 use crate::pool::{self, Pool};
 
 /// The oldest version of PostgreSQL that is accepted.
@@ -236,7 +236,7 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
         )));
     }
     if standby {
-        return Err(StoreError::misconfigured("archive_url must name the primary; this server is a standby"));
+        return Err(StoreError::misconfigured(STANDBY));
     }
     if !SESSION.contains(&("statement_timeout", &statement_timeout)) {
         return Err(StoreError::misconfigured(format_args!("statement_timeout is {statement_timeout}: {NO_POOLER}")));

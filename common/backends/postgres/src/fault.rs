@@ -21,6 +21,9 @@ pub(crate) const TRIES: usize = 5;
 pub(crate) const NO_POOLER: &str =
     "archive_url must name PostgreSQL itself; a pooler such as PgBouncer does not pass the settings of a session on";
 
+/// What to do about a server that a failover, or a mistake in a URL, has made a standby.
+pub(crate) const STANDBY: &str = "archive_url must name the primary; this server is a standby";
+
 /// The error for stored values that this program cannot have written.
 pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
     Error::Decode(what.to_string().into())

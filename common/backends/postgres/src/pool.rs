@@ -52,6 +52,10 @@ const TAKE_ROOM: &str = "BEGIN;
 /// the wait is short, and who has waited in vain lets them pass for far longer.
 pub(crate) const WAIT_BRIEFLY: &str = "SET LOCAL lock_timeout = '200ms'";
 
+/// Whether the server only reads. A primary may become a standby while this process runs, and would answer reads with
+/// what was true before.
+const IS_STANDBY: &str = "SELECT pg_is_in_recovery()";
+
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// The result of work on a connection, and the connection.
@@ -225,8 +229,14 @@ impl Pool {
     }
 
     async fn connect(&self) -> Result<PgConnection> {
-        match timeout(ACQUIRE, self.options.connect()).await {
-            Ok(Ok(connection)) => Ok(connection),
+        let connecting = async {
+            let mut connection = self.options.connect().await?;
+            let is_standby = sqlx::query_scalar(IS_STANDBY).fetch_one(&mut connection).await?;
+            Ok((connection, is_standby))
+        };
+        match timeout(ACQUIRE, connecting).await {
+            Ok(Ok((_, true))) => Err(StoreError::misconfigured(fault::STANDBY)),
+            Ok(Ok((connection, false))) => Ok(connection),
             Ok(Err(error)) => Err(unreachable(&self.options, error)),
             Err(_) => Err(StoreError::unavailable(format_args!(
                 "PostgreSQL at {} did not take a connection within {ACQUIRE:?}",

@@ -5,17 +5,18 @@
 mod proxy;
 mod server;
 
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use feedgate_common::archive::{Items, Outboxes, OwnPosts, Publish, Search, Status, Write, Writes, Written};
+use feedgate_common::archive::{Items, Names, Outboxes, OwnPosts, Publish, Search, Status, Write, Writes, Written};
 use feedgate_common::search::TextFields;
 use feedgate_common::{ItemId, Millis, StoreError};
 use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use proxy::Proxy;
-use server::{execute, open, post, server, terminate};
+use server::{execute, open, post, server, terminate, user};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Executor};
 use tokio::time::Instant;
@@ -165,6 +166,22 @@ async fn what_locks_a_whole_table_for_a_setting_gives_up_at_once_while_the_table
     holder.execute("COMMIT").await.unwrap();
     archive.index_of(Some(&fields)).await.unwrap();
     archive.set_own_posts(true).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_has_become_a_standby_is_not_read_from() {
+    let mut server = Postgres::start();
+    let archive = open(&server.database("demoted")).await;
+    archive.ping().await.unwrap();
+    server.stop();
+    fs::write(server.directory().join("data/standby.signal"), "").unwrap();
+    server.restart();
+    let refused = archive.ping().await.unwrap_err();
+    assert!(
+        matches!(&refused, StoreError::Misconfigured(why) if why.to_string().contains("is a standby")),
+        "{refused}"
+    );
+    assert!(archive.intern(&[user("ann")]).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
