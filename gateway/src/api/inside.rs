@@ -3,6 +3,7 @@
 //! Invariants: each rule is written only once, in the handlers. No request from outside can look like a request of this
 //! module, because an extension marks the latter, not a header.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 
 use async_trait::async_trait;
@@ -52,23 +53,16 @@ impl Messages {
         std::panic::AssertUnwindSafe(answered).catch_unwind().await.unwrap_or_else(|_| panicked())
     }
 
-    /// Whether the item of an edit has the body of the edit, and the version after the one that the edit asked for:
-    /// then the edit was carried out before, and its message came again.
+    /// Whether the item of an edit has the body and the rank that the edit gives it, and the version after the one that
+    /// the edit asked for: then the edit was carried out before, and its message came again.
     async fn is_done(&self, edit: &Call) -> bool {
-        #[derive(serde::Deserialize)]
-        struct Edited<'a> {
-            version: Option<u32>,
-            #[serde(borrow)]
-            body: &'a RawValue,
-        }
         let asked: Option<u32> = edit.if_match.as_ref().and_then(|version| version.trim_matches('"').parse().ok());
+        let Some(next) = asked.and_then(|asked| asked.checked_add(1)) else { return false };
         let found = self.send(request("GET", &edit.path, Body::empty())).await;
-        let read =
-            |json: &[u8]| serde_json::from_slice::<Edited<'_>>(json).map(|e| (e.version, e.body.get().to_owned()));
-        match (read(&found.body), read(&edit.body)) {
-            (Ok((is, body)), Ok((_, wanted))) => is == asked.and_then(|asked| asked.checked_add(1)) && body == wanted,
-            _ => false,
-        }
+        let (is, wanted) = (fields(&found.body), fields(&edit.body));
+        let has = |name: &str, wanted: &str| is.get(name).is_some_and(|is| is.get() == wanted);
+        let has_what_is_given = |name| wanted.get(name).is_none_or(|wanted| has(name, wanted.get()));
+        has("version", &next.to_string()) && has_what_is_given("body") && has_what_is_given("rank")
     }
 }
 
@@ -93,6 +87,11 @@ impl Backend for Messages {
         let detail = "this gateway has too many calls under way; nothing of this one was done: retry";
         refused(&Problem::new(Kind::Overloaded, detail))
     }
+}
+
+/// The fields of a JSON object, as they came; none if it is no object.
+fn fields(json: &[u8]) -> HashMap<String, &RawValue> {
+    serde_json::from_slice(json).unwrap_or_default()
 }
 
 /// The request that a call stands for.

@@ -158,15 +158,24 @@ async fn i6_a_batch_of_comments_that_comes_again_makes_no_second_comment() {
 async fn an_edit_of_a_version_that_comes_again_is_done_and_another_edit_of_it_is_not() {
     let (server, _dir) = Server::start().await;
     server.message("publish", &[], r#"{"author":"ann","body":1,"id":"7"}"#).await;
-    let send = async |version: &str, body: &str| {
-        let body = format!("{{\"body\":{body}}}");
+    let edit = async |version: &str, fields: &str| {
+        let body = format!("{{{fields}}}");
         let answer = server.message("edit.7", &[("If-Match", version)], &body).await;
         (answer.status, json_of(&answer)["version"].clone())
     };
+    let send = async |version: &str, body: &str| edit(version, &format!("\"body\":{body}")).await;
     assert_eq!(send("\"1\"", "2").await, (200, json!(2)));
     assert_eq!(send("\"1\"", "2").await, (200, json!(2)), "carried out before, with this body");
     assert_eq!(send("\"1\"", "3").await.0, 412, "another body");
     assert_eq!(send("\"2\"", "3").await, (200, json!(3)));
     assert_eq!(send("\"1\"", "3").await.0, 412, "another version");
+    for again in ["", "again"] {
+        assert_eq!(edit("\"3\"", "\"rank\":9").await, (200, json!(4)), "a rank alone {again}");
+    }
+    assert_eq!(edit("\"3\"", "\"rank\":8").await.0, 412, "another rank");
+    for again in ["", "again"] {
+        assert_eq!(edit("\"4\"", "\"rank\":7,\"body\":null").await, (200, json!(5)), "both {again}");
+    }
+    assert_eq!(edit("\"4\"", "\"rank\":7,\"body\":0").await.0, 412, "this rank and another body");
     server.close().await;
 }
