@@ -46,13 +46,15 @@ struct Report {
     stopped: Option<serde_json::Value>,
     done: Option<bool>,
     #[serde(default)]
+    lines: u64,
+    #[serde(default)]
     new: u64,
     #[serde(default)]
     unchanged: u64,
 }
 
 /// The counts of an import's lines.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Totals {
     new: u64,
     unchanged: u64,
@@ -117,23 +119,26 @@ struct Part {
 
 impl Part {
     /// Sends the lines, of which the first has the number `first` in the file, and tries again until all are taken in.
-    async fn send(self, client: &Client, first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
+    /// What was taken in before the server stopped is counted, and not sent again.
+    async fn send(self, client: &Client, mut first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
         // The bytes are sent unchanged: the server says which lines are not UTF-8.
-        let text = Bytes::from(self.text);
+        let mut text = Bytes::from(self.text);
         let resume = |line: u64| format!("it broke off; go on with: --from-line {line}");
         let mut pause = Duration::from_millis(500);
         for attempt in 1.. {
             match client.import(text.clone()).await {
-                Ok(answer) => match read(&answer, first, bar)? {
-                    Answer::Whole(part) => {
-                        totals.new += part.new;
-                        totals.unchanged += part.unchanged;
-                        totals.refused += part.refused;
-                        return Ok(());
+                Ok(answer) => {
+                    let Answer { taken, stopped } = read(&answer, first, bar)?;
+                    totals.new += taken.new;
+                    totals.unchanged += taken.unchanged;
+                    totals.refused += taken.refused;
+                    let Some((line, why)) = stopped else { return Ok(()) };
+                    if attempt == TRIES {
+                        bail!("{why}\n{}", resume(line));
                     }
-                    Answer::Stopped(line, why) if attempt == TRIES => bail!("{why}\n{}", resume(line)),
-                    Answer::Stopped(..) => {}
-                },
+                    text = behind(text, line.saturating_sub(first));
+                    first = line;
+                }
                 Err(error) if attempt == TRIES || !error.may_pass() => {
                     return Err(error).context(resume(first));
                 }
@@ -146,40 +151,53 @@ impl Part {
     }
 }
 
-/// The outcome of a report.
-enum Answer {
-    Whole(Totals),
-    /// Nothing was taken in from this line of the file on; the text says why.
-    Stopped(u64, String),
+/// What is behind the first `lines` lines of a text.
+fn behind(text: Bytes, lines: u64) -> Bytes {
+    let mut from = 0;
+    for _ in 0..lines {
+        let Some(newline) = text[from..].iter().position(|&byte| byte == b'\n') else { return Bytes::new() };
+        from += newline + 1;
+    }
+    text.slice(from..)
 }
 
-/// Reads a report on lines of which the first has the number `first` in the file. Shows the refused lines once the
-/// report is complete.
+/// The outcome of a report.
+struct Answer {
+    /// The counts of the lines that were taken in or refused.
+    taken: Totals,
+    /// The line of the file from which on nothing was taken in, and why; `None` if all was.
+    stopped: Option<(u64, String)>,
+}
+
+/// Reads a report on lines of which the first has the number `first` in the file. Shows the refused lines among those
+/// that were taken in.
 fn read(answer: &str, first: u64, bar: &mut Bar) -> anyhow::Result<Answer> {
-    let (mut refused, mut totals, mut done) = (vec![], Totals::default(), false);
+    let (mut refused, mut taken, mut lines, mut done, mut stopped) = (vec![], Totals::default(), 0, false, None);
     for line in answer.lines() {
         let report: Report = serde_json::from_str(line).map_err(|error| strange(&error))?;
         let why = |problem: &serde_json::Value| problem["detail"].as_str().unwrap_or_default().to_owned();
         match report {
             Report { line: Some(line), refused: Some(problem), .. } => refused.push((first + line - 1, why(&problem))),
             Report { resume_from_line: Some(line), stopped: Some(problem), .. } => {
-                return Ok(Answer::Stopped(first + line - 1, why(&problem)));
+                stopped = Some((first + line - 1, why(&problem)));
             }
-            Report { new, unchanged, done: ended, .. } => {
-                (totals.new, totals.unchanged) = (new, unchanged);
+            Report { lines: upto, new, unchanged, done: ended, .. } => {
+                (lines, taken.new, taken.unchanged) = (upto, new, unchanged);
                 done |= ended.unwrap_or(false);
             }
         }
     }
-    if !done {
-        return Ok(Answer::Stopped(first, "the server's report breaks off".to_owned()));
+    if !done && stopped.is_none() {
+        stopped = Some((first + lines, "the server's report breaks off".to_owned()));
     }
+    // What is sent again is refused again.
+    refused.retain(|(line, _)| stopped.as_ref().is_none_or(|(from, _)| line < from));
     for (line, why) in &refused {
         bar.clear();
         eprintln!("line {line}: {why}");
     }
-    totals.refused = refused.len() as u64;
-    Ok(Answer::Whole(totals))
+    taken.refused = refused.len() as u64;
+    Ok(Answer { taken, stopped })
 }
 
 /// A progress bar on stderr, if that is a terminal.
@@ -282,12 +300,33 @@ mod tests {
         let mut bar = Bar::new(None);
         let answer = "{\"line\":2,\"refused\":{\"detail\":\"no\"}}\n{\"lines\":3,\"new\":2,\"unchanged\":0,\"refused\":1}\n\
                       {\"done\":true,\"lines\":3,\"new\":2,\"unchanged\":0,\"refused\":1}\n";
-        let Answer::Whole(totals) = read(answer, 101, &mut bar).unwrap() else { panic!("it is whole") };
-        assert_eq!((totals.new, totals.unchanged, totals.refused), (2, 0, 1));
+        let whole = read(answer, 101, &mut bar).unwrap();
+        assert_eq!((whole.taken, whole.stopped), (Totals { new: 2, unchanged: 0, refused: 1 }, None));
         let answer = "{\"resume_from_line\":2,\"stopped\":{\"detail\":\"away\"}}\n";
-        let Answer::Stopped(102, why) = read(answer, 101, &mut bar).unwrap() else { panic!("it stopped at 102") };
-        assert_eq!(why, "away");
-        assert!(matches!(read("", 101, &mut bar).unwrap(), Answer::Stopped(101, _)), "a report that breaks off");
+        let stopped = read(answer, 101, &mut bar).unwrap();
+        assert_eq!((stopped.taken, stopped.stopped), (Totals::default(), Some((102, "away".to_owned()))));
+        let broken = read("", 101, &mut bar).unwrap();
+        assert_eq!(broken.stopped.unwrap().0, 101, "a report that breaks off");
+    }
+
+    #[test]
+    fn what_was_taken_in_before_a_stop_counts_and_what_is_sent_again_does_not() {
+        let mut bar = Bar::new(None);
+        let answer = "{\"line\":2,\"refused\":{\"detail\":\"no\"}}\n{\"lines\":3,\"new\":2,\"unchanged\":0,\"refused\":1}\n\
+                      {\"line\":5,\"refused\":{\"detail\":\"no\"}}\n";
+        let taken = Totals { new: 2, unchanged: 0, refused: 1 };
+        for (end, why) in [
+            ("{\"resume_from_line\":4,\"stopped\":{\"detail\":\"away\"}}\n", "away"),
+            ("", "the server's report breaks off"),
+        ] {
+            let answer = read(&format!("{answer}{end}"), 101, &mut bar).unwrap();
+            assert_eq!(answer.taken, taken);
+            assert_eq!(answer.stopped, Some((104, why.to_owned())));
+        }
+        let text = Bytes::from_static(b"1\n2\n\n4");
+        for (lines, rest) in [(0, "1\n2\n\n4"), (1, "2\n\n4"), (3, "4"), (4, ""), (u64::MAX, "")] {
+            assert_eq!(behind(text.clone(), lines), rest, "{lines}");
+        }
     }
 
     #[test]
