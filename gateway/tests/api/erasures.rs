@@ -69,6 +69,9 @@ async fn an_export_of_a_user_has_all_that_is_known_of_the_user_and_no_more() {
         let device = r#"{"platform":"fcm","push_token":"t"}"#;
         server.call(&format!("PUT /v1/users/{user}/devices/d"), Some(device)).await.expect(204);
     }
+    for item in [&*hers, direct.as_str().unwrap(), &*his] {
+        server.call(&format!("PATCH /v1/items/{item}"), Some(r#"{"body":"now"}"#)).await.expect(200);
+    }
     server.call("PUT /v1/users/ann/blocked/eve", None).await.expect(204);
     server.call("PUT /v1/users/cid/muted/ann", None).await.expect(204);
     server.call("PUT /v1/users/cid/muted/eve", None).await.expect(204);
@@ -91,7 +94,33 @@ async fn an_export_of_a_user_has_all_that_is_known_of_the_user_and_no_more() {
     ] {
         assert_eq!(of(kind).iter().map(|line| &line[field]).collect::<Vec<_>>(), [&value], "{kind}");
     }
-    assert_eq!(lines.len(), 11, "{lines:?}");
+    let versions: Vec<_> = of("version").iter().map(|line| [&line["id"], &line["version"], &line["body"]]).collect();
+    assert_eq!(versions, [[&json!(hers), &json!(1), &json!("hers")], [&direct, &json!(1), &json!(1)]], "none of his");
+    assert_eq!(lines.len(), 13, "{lines:?}");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn i18_an_export_of_a_user_has_each_earlier_body_once_also_if_they_are_large_and_their_items_have_moved() {
+    let (server, _dir) = Server::start().await;
+    let mut wants = vec![];
+    for audience in [json!("followers"), json!("followers"), json!({"users": ["bob"]}), json!({"users": ["bob"]})] {
+        let item = json!({"author": "ann", "body": 0, "audience": audience});
+        let id = server.post("/v1/items", item).await.expect(201).json["id"].as_str().unwrap().to_owned();
+        for version in 1..=20 {
+            let large = json!({"body": format!("{version}{}", "x".repeat(60_000))}).to_string();
+            server.call(&format!("PATCH /v1/items/{id}"), Some(&large)).await.expect(200);
+            wants.push((id.clone(), version));
+        }
+        server.call(&format!("PATCH /v1/items/{id}"), Some(r#"{"rank":7}"#)).await.expect(200);
+    }
+    let lines = lines(&server, "ann").await;
+    let versions = lines.iter().filter(|line| line["type"] == "version");
+    let of = |line: &Value| (line["id"].as_str().unwrap().to_owned(), line["version"].as_u64().unwrap());
+    let mut found: Vec<_> = versions.map(of).collect();
+    found.sort_unstable();
+    wants.sort_unstable();
+    assert_eq!(found, wants);
     server.close().await;
 }
 

@@ -485,6 +485,13 @@ pub(super) enum Out<'a> {
         position: Position,
         until: Millis,
     },
+    /// A body that an item had before it was edited.
+    Version {
+        id: ItemId,
+        version: u32,
+        body: &'a Body,
+        replaced_at: Millis,
+    },
     Addressed {
         user: &'a UserId,
         id: ItemId,

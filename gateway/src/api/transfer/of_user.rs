@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   items, deletes, class, follows, shields       as an export of all has them
+//!   earlier bodies of items
 //!   direct items, comments, reactions             those of the user
 //!   follows, requests and shields of others       that lead to the user
 //!   audiences of others that have the user
@@ -27,7 +28,9 @@ use feedgate_common::feed::traces;
 use feedgate_common::ids::ListName;
 use feedgate_common::import::Place;
 use feedgate_common::named::NamedFeeds;
-use feedgate_common::{Archive, InboxKey, ItemId, Millis, Op, UserId, UserNo, Watermarks};
+use feedgate_common::{
+    Archive, DisplayKey, InboxKey, Item, ItemId, Millis, Op, OutboxSeq, Replaced, UserId, UserNo, Watermarks,
+};
 use futures_util::stream;
 use tracing::Span;
 
@@ -47,6 +50,10 @@ const ADDRESSED: usize = 200;
 enum Next {
     /// A part of the export of all: the outbox, the follows or the shields of the user.
     Part(Cursor),
+    /// The bodies that items of the outbox had before they were edited, behind this record.
+    Versions(OutboxSeq),
+    /// The earlier bodies of items that the user has addressed to readers, below this item.
+    SentVersions(Option<DisplayKey>),
     /// Traces of this stage behind this place.
     Traces(Stage, Option<Mark>),
     /// The user's lists that are left, the next one last, and behind which of its members; `None` before they are read.
@@ -58,6 +65,9 @@ enum Next {
     /// What is addressed to the user in one feed, which has this number in the list of feeds, behind this record.
     Addressed(usize, u64),
 }
+
+/// With so many bytes a piece has no room for the earlier bodies of a further item, which may have more than a MiB.
+const VERSIONS_BYTES: usize = 1024 * 1024;
 
 /// The stages whose traces have lines, in their order.
 const STAGES: [Stage; 7] = [
@@ -113,6 +123,8 @@ impl Reader {
         let mut lines = Lines(vec![]);
         let next = match next {
             Next::Part(cursor) => Some(self.part(cursor, &mut lines).await?),
+            Next::Versions(after) => Some(self.versions(after, &mut lines).await?),
+            Next::SentVersions(before) => Some(self.sent_versions(before, &mut lines).await?),
             Next::Traces(stage, after) => {
                 let page = traces(&*self.archive, self.user, stage, after.as_ref()).await?;
                 for (_, trace) in page.found {
@@ -154,7 +166,47 @@ impl Reader {
         };
         let next = export::shields(archive, user, behind, lines).await?;
         let more = matches!(next, Cursor::Shielded(..));
-        Ok(if more { Next::Part(next) } else { Next::Traces(STAGES[0], None) })
+        Ok(if more { Next::Part(next) } else { Next::Versions(0) })
+    }
+
+    async fn versions(&self, after: OutboxSeq, lines: &mut Lines) -> Result<Next> {
+        let outbox = self.archive.outbox(self.user, after, PIECE).await?;
+        let Some(last) = outbox.records.last() else { return Ok(Next::SentVersions(None)) };
+        let adds: Vec<_> = outbox.records.iter().filter(|record| record.op == Op::Add).collect();
+        let ids: Vec<ItemId> = adds.iter().map(|add| add.key.item).collect();
+        for (add, item) in adds.into_iter().zip(self.archive.items(&ids).await?) {
+            // An item that was moved has an add for each rank that it had.
+            if let Some(item) = item.filter(|item| item.outbox_seq == add.seq)
+                && self.put_versions(&item, lines).await?
+            {
+                return Ok(Next::Versions(add.seq));
+            }
+        }
+        Ok(Next::Versions(last.seq))
+    }
+
+    async fn sent_versions(&self, before: Option<DisplayKey>, lines: &mut Lines) -> Result<Next> {
+        let sent = self.archive.sent(self.user, before, PIECE).await?;
+        let Some(last) = sent.last() else { return Ok(Next::Traces(STAGES[0], None)) };
+        let ids: Vec<ItemId> = sent.iter().map(|key| key.item).collect();
+        for (key, item) in sent.iter().zip(self.archive.items(&ids).await?) {
+            if let Some(item) = item
+                && self.put_versions(&item, lines).await?
+            {
+                return Ok(Next::SentVersions(Some(*key)));
+            }
+        }
+        Ok(Next::SentVersions(Some(*last)))
+    }
+
+    /// Writes a line for each body that an item had before it was edited. Answers whether the piece is full.
+    async fn put_versions(&self, item: &Item, lines: &mut Lines) -> Result<bool> {
+        if item.version > 1 {
+            for Replaced { version, body, at } in &self.archive.versions(item.id).await? {
+                lines.put(&Out::Version { id: item.id, version: *version, body, replaced_at: *at });
+            }
+        }
+        Ok(lines.0.len() >= VERSIONS_BYTES)
     }
 
     async fn put(&self, trace: Trace, lines: &mut Lines) -> Result<()> {
