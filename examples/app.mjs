@@ -100,9 +100,10 @@ function save() {
 }
 
 createInterface({ input: process.stdin }).on("line", async (line) => {
-  if (line !== "older" || feed.next === null) return;
+  const cursor = feed.next;
+  if (line !== "older" || cursor === null) return;
   try {
-    if (!feed.append(await page(feed.next))) console.log("the feed has changed meanwhile: ask again");
+    if (!feed.append(await page(cursor), cursor)) console.log("the feed has changed meanwhile: ask again");
   } catch (error) {
     console.error(error.message);
   }

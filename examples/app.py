@@ -104,9 +104,10 @@ class App(ClientEventHandler, SubscriptionEventHandler):
     async def scroll(self):
         """Loads an older page for each line `older`."""
         while line := await asyncio.to_thread(sys.stdin.readline):
-            if line.strip() == "older" and self.feed.next is not None:
+            cursor = self.feed.next
+            if line.strip() == "older" and cursor is not None:
                 try:
-                    if not self.feed.append(await self.page(self.feed.next)):
+                    if not self.feed.append(await self.page(cursor), cursor):
                         print("the feed has changed meanwhile: ask again", flush=True)
                 except CentrifugeError as error:
                     print(error, file=sys.stderr)

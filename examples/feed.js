@@ -3,7 +3,7 @@
 //     const feed = new Feed({cap, ttl})       both as the server's settings have them for this feed; the main feed has neither
 //     feed.reset(page)                        page one: {items, next, position}, from the HTTP API or rpc `page`
 //     feed.apply(change, {offset, epoch})     a publication's data, or an entry of `history` or `changes`
-//     feed.append(page)                       an older page, asked for with the `next` of the last one
+//     feed.append(page, cursor)               an older page, and the `feed.next` that it was asked for with
 //     feed.lost()                             the position is gone (`recovered: false`): hold changes until `reset`
 //     feed.items(now)                         what to show: (rank, id) descending; now and ttl in milliseconds
 //     feed.person(author)                     {name, avatar} as the last page with an item of this author had it, or undefined
@@ -21,7 +21,8 @@
 // live limit what is shown, not what is kept: an item below the cap moves up when another is deleted.
 //
 // A page says what stands around an item: reactions and comments (`counts`, `own`) and the original of a repost (`ref_item`
-// or `ref_gone`). A pushed change says none of it, so an item that is edited keeps what the last page said.
+// or `ref_gone`). A pushed change says none of it, so an item that is edited keeps what the last page said. So does one
+// that moves: its `delete` comes right before its `add`.
 //
 // feed.py, go/, java/ and rust/ have this reducer in other languages; feed-vectors.json has the steps that all of them
 // must take alike.
@@ -64,7 +65,8 @@ export class Feed {
   #people = new Map(); // author → {name, avatar}
   #sorted = null; // what items() answered, until something changes
   #bottom = null; // the last item of the last page, unless that was the end
-  #rewritten = 0; // the offset of the newest change that was not an `add`
+  #rewritten = 0; // an older page that was read before this offset lacks what the list knows, or has what is gone
+  #removed = null; // the item that the last change deleted: the next one adds it again if it moves
   #held = []; // [change, at] that came while there was no position
 
   /** `cap`: items shown at most. `ttl`: milliseconds from the publication of an item until it is no longer shown. */
@@ -80,7 +82,8 @@ export class Feed {
     this.#people = new Map();
     this.position = { ...page.position };
     this.#bottom = null;
-    this.#rewritten = 0;
+    this.#rewritten = page.position.offset;
+    this.#removed = null;
     this.#extend(page);
     const held = this.#held;
     this.#held = [];
@@ -90,9 +93,12 @@ export class Feed {
     return true;
   }
 
-  /** Adds an older page. False if it was read before changes that the list holds already: ask for it again. */
-  append(page) {
-    if (this.position === null) return false;
+  /**
+   * Adds an older page, which was asked for with `cursor`. False if it goes on from another place than the end of the
+   * list, or was read before changes that the list holds already: ask again, with the `next` of now.
+   */
+  append(page, cursor) {
+    if (this.position === null || cursor !== this.next) return false;
     const { epoch, offset } = page.position;
     if (epoch !== this.position.epoch || offset < this.#rewritten) return false;
     this.#extend(page);
@@ -115,7 +121,7 @@ export class Feed {
     if (at.offset !== offset + 1) throw new FeedGap(`change ${at.offset} after ${offset}`);
     this.#change(change);
     this.position = { epoch, offset: at.offset };
-    if (change.op !== "add") this.#rewritten = at.offset;
+    if (change.op !== "add" || !this.#reaches(change.item)) this.#rewritten = at.offset;
     this.#sorted = null;
     return true;
   }
@@ -170,18 +176,26 @@ export class Feed {
     return false;
   }
 
+  /** Whether a place is in the loaded stretch, and not below it. */
+  #reaches(place) {
+    return this.#bottom === null || newestFirst(place, this.#bottom) <= 0;
+  }
+
   #change({ op, item, item_id, author, floor, next }) {
+    const removed = this.#removed;
+    this.#removed = null;
     if (op === "add") {
-      if (this.#bottom === null || newestFirst(item, this.#bottom) <= 0) this.#keep(item);
+      if (this.#reaches(item)) this.#keep(removed?.id === item.id ? edited(item, removed) : item);
     } else if (op === "update") {
       const shown = this.#shown.get(item.id);
       if (shown !== undefined) this.#keep(edited(item, shown));
     } else if (op === "delete") {
+      this.#removed = this.#shown.get(item_id) ?? null;
       this.#shown.delete(item_id);
     } else if (op === "forget") {
       // Items that are addressed to the reader stay, also those of this author.
       for (const [id, shown] of this.#shown) if (shown.author === author && !shown.direct) this.#shown.delete(id);
-      if (floor && (this.#bottom === null || newestFirst(floor, this.#bottom) <= 0)) this.#cut(floor, next);
+      if (floor && this.#reaches(floor)) this.#cut(floor, next);
     } else {
       throw new TypeError(`a change has op add, update, delete, forget or behind, not ${JSON.stringify(op)}`);
     }

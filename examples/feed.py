@@ -3,7 +3,7 @@
     feed = Feed(cap, ttl)                      both as the server's settings have them; the main feed has neither
     feed.reset(page)                           page one, from the HTTP API or rpc `page`
     feed.apply(change, offset, epoch)          a publication's data, or an entry of `history` or `changes`
-    feed.append(page)                          an older page, asked for with the `next` of the last one
+    feed.append(page, cursor)                  an older page, and the `feed.next` that it was asked for with
     feed.lost()                                the position is gone: changes are held until `reset`
     feed.items(now)                            what to show: (rank, id) descending
     feed.people.get(author)                    {"name", "avatar"} as the last page had it, or None
@@ -27,6 +27,12 @@ def place(item):
     return item["rank"], int(item["id"])
 
 
+def edited(item, shown):
+    """An item of a change, with what the last page said around the one that is shown. A change says none of that."""
+    whole = {name: value for name, value in item.items() if name not in AROUND}
+    return {**whole, **{name: shown[name] for name in AROUND if name in shown}}
+
+
 class Feed:
     """One feed of one reader. `cap`: items shown at most; `ttl`: milliseconds that an item is shown."""
 
@@ -37,7 +43,8 @@ class Feed:
         self.people = {}  # author -> what the last page with an item of the author said of the author
         self._items = {}  # id -> item
         self._bottom = None  # the place of the last item of the last page, unless that was the end
-        self._rewritten = 0  # the offset of the newest change that was not an `add`
+        self._rewritten = 0  # an older page read before this offset lacks what the list knows, or has what is gone
+        self._removed = None  # the item that the last change deleted: the next one adds it again if it moves
         self._held = []  # (change, offset, epoch) that came while there was no position
 
     def reset(self, page):
@@ -45,8 +52,8 @@ class Feed:
         position = page["position"]
         if self._is_of(position["epoch"]) and position["offset"] < self.position["offset"]:
             return False
-        self._items, self.people, self._bottom, self._rewritten = {}, {}, None, 0
-        self.position = dict(position)
+        self._items, self.people, self._bottom, self._removed = {}, {}, None, None
+        self.position, self._rewritten = dict(position), position["offset"]
         self._extend(page)
         held, self._held = self._held, []
         for change, offset, epoch in held:
@@ -54,10 +61,11 @@ class Feed:
                 self.apply(change, offset, epoch)
         return True
 
-    def append(self, page):
-        """Adds an older page. False if it was read before changes that the list holds: ask for it again."""
+    def append(self, page, cursor):
+        """Adds an older page, which was asked for with `cursor`. False if it goes on from another place than the end of the
+        list, or was read before changes that the list holds: ask again, with the `next` of now."""
         position = page["position"]
-        if not self._is_of(position["epoch"]) or position["offset"] < self._rewritten:
+        if cursor != self.next or not self._is_of(position["epoch"]) or position["offset"] < self._rewritten:
             return False
         self._extend(page)
         return True
@@ -81,7 +89,7 @@ class Feed:
             raise FeedGap(f"change {offset} after {self.position['offset']}")
         self._change(change)
         self.position["offset"] = offset
-        if change["op"] != "add":
+        if change["op"] != "add" or not self._reaches(change["item"]):
             self._rewritten = offset
         return True
 
@@ -122,22 +130,27 @@ class Feed:
         elif page["items"]:
             self._bottom = {name: page["items"][-1][name] for name in ("rank", "id")}
 
+    def _reaches(self, item):
+        """Whether the place of an item is in the loaded stretch, and not below it."""
+        return self._bottom is None or place(item) >= place(self._bottom)
+
     def _change(self, change):
         op = change["op"]
+        removed, self._removed = self._removed, None
         if op == "add":
-            if self._bottom is None or place(change["item"]) >= place(self._bottom):
-                self._keep(change["item"])
+            item = change["item"]
+            if self._reaches(item):
+                self._keep(edited(item, removed) if removed and removed["id"] == item["id"] else item)
         elif op == "update":
             shown = self._items.get(change["item"]["id"])
             if shown is not None:
-                edited = {name: value for name, value in change["item"].items() if name not in AROUND}
-                self._keep({**edited, **{name: shown[name] for name in AROUND if name in shown}})
+                self._keep(edited(change["item"], shown))
         elif op == "delete":
-            self._items.pop(change["item_id"], None)
+            self._removed = self._items.pop(change["item_id"], None)
         elif op == "forget":  # items that are addressed to the reader stay
             kept = (item for item in self._items.values() if item["author"] != change["author"] or item.get("direct"))
             self._items = {item["id"]: item for item in kept}
-            if "floor" in change and (self._bottom is None or place(change["floor"]) >= place(self._bottom)):
+            if "floor" in change and self._reaches(change["floor"]):
                 self._cut(change["floor"], change["next"])
         else:
             raise ValueError(f"a change has op add, update, delete, forget or behind, not {op!r}")

@@ -15,7 +15,7 @@ function take(feed, limits, step) {
   if (step.lost) return [feed, feed.lost()];
   try {
     if (step.reset) return [feed, feed.reset(step.reset)];
-    if (step.append) return [feed, feed.append(step.append)];
+    if (step.append) return [feed, feed.append(step.append, step.cursor)];
     return [feed, feed.apply(step.apply, step.at)];
   } catch (error) {
     if (error instanceof FeedGap) return [feed, "gap"];
@@ -35,6 +35,7 @@ for (const { name, limits, steps } of JSON.parse(readFileSync(new URL("feed-vect
         answers,
         position: feed.position,
         next: feed.next,
+        items,
         shows: items.map(({ id }) => id),
         bodies: items.map(({ body }) => body),
         around: items.map(({ counts, own, ref_item, ref_gone }) => ({ ...(counts && { counts }), ...(own && { own }), ...(ref_item && { ref_item }), ...(ref_gone && { ref_gone }) })),

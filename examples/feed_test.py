@@ -18,7 +18,7 @@ def take(feed, step):
         if "reset" in step:
             return feed.reset(step["reset"])
         if "append" in step:
-            return feed.append(step["append"])
+            return feed.append(step["append"], step["cursor"])
         if "lost" in step:
             return feed.lost()
         return feed.apply(step["apply"], **step["at"])
@@ -51,6 +51,7 @@ class Vectors(unittest.TestCase):
                 "people": feed.people,
                 "position": feed.position,
                 "next": feed.next,
+                "items": items,
             }
             for what in seen.keys() & step.keys():
                 self.assertEqual(seen[what], step[what], f"{what} after {step}")

@@ -25,7 +25,8 @@ type Feed struct {
 	items     map[uint64]Item
 	people    map[string]Person // as the last page had them, by user
 	bottom    *place            // that of the last item of the last page, unless that was the end
-	rewritten uint64            // the offset of the newest change that was not an `add`
+	rewritten uint64            // an older page read before this offset lacks what the list knows, or has what is gone
+	removed   *Item             // what the last change deleted: the next one adds it again if it moves
 	held      []held            // what came while there was no position
 }
 
@@ -35,7 +36,8 @@ func (f *Feed) Reset(page Page) (bool, error) {
 		return false, nil
 	}
 	waiting := f.held
-	*f = Feed{Cap: f.Cap, TTL: f.TTL, Position: &page.Position, items: map[uint64]Item{}, people: map[string]Person{}}
+	*f = Feed{Cap: f.Cap, TTL: f.TTL, Position: &page.Position, items: map[uint64]Item{}, people: map[string]Person{},
+		rewritten: page.Position.Offset}
 	f.extend(page)
 	for _, h := range waiting {
 		if h.epoch != "" && !f.isOf(h.epoch) {
@@ -48,9 +50,10 @@ func (f *Feed) Reset(page Page) (bool, error) {
 	return true, nil
 }
 
-// Append adds an older page. It answers false if the page was read before changes that the list holds: ask for it again.
-func (f *Feed) Append(page Page) bool {
-	if !f.isOf(page.Position.Epoch) || page.Position.Offset < f.rewritten {
+// Append adds an older page, which was asked for with cursor. It answers false if the page goes on from another place
+// than the end of the list, or was read before changes that the list holds: ask again, with the Next of now.
+func (f *Feed) Append(page Page, cursor string) bool {
+	if f.Next == nil || *f.Next != cursor || !f.isOf(page.Position.Epoch) || page.Position.Offset < f.rewritten {
 		return false
 	}
 	f.extend(page)
@@ -81,7 +84,7 @@ func (f *Feed) Apply(change Change, offset uint64, epoch string) (bool, error) {
 		return false, err
 	}
 	f.Position = &Position{f.Position.Epoch, offset}
-	if change.Op != "add" {
+	if change.Op != "add" || !f.reaches(change.Item.place) {
 		f.rewritten = offset
 	}
 	return true, nil
@@ -129,11 +132,20 @@ func (f *Feed) extend(page Page) {
 	}
 }
 
+// reaches answers whether a place is in the loaded stretch, and not below it.
+func (f *Feed) reaches(p place) bool { return f.bottom == nil || p.compare(*f.bottom) >= 0 }
+
 func (f *Feed) change(change Change) error {
+	removed := f.removed
+	f.removed = nil
 	switch change.Op {
 	case "add":
-		if f.bottom == nil || change.Item.compare(*f.bottom) >= 0 {
-			f.keep(*change.Item)
+		item := *change.Item
+		if removed != nil && removed.ID == item.ID {
+			item.around = removed.around
+		}
+		if f.reaches(item.place) {
+			f.keep(item)
 		}
 	case "update":
 		if shown, ok := f.items[change.Item.ID]; ok {
@@ -142,6 +154,9 @@ func (f *Feed) change(change Change) error {
 			f.keep(item)
 		}
 	case "delete":
+		if item, ok := f.items[change.ItemID]; ok {
+			f.removed = &item
+		}
 		delete(f.items, change.ItemID)
 	case "forget": // items that are addressed to the reader stay
 		for id, item := range f.items {
@@ -149,7 +164,7 @@ func (f *Feed) change(change Change) error {
 				delete(f.items, id)
 			}
 		}
-		if change.Floor != nil && (f.bottom == nil || change.Floor.compare(*f.bottom) >= 0) {
+		if change.Floor != nil && f.reaches(*change.Floor) {
 			f.cut(*change.Floor, change.Next)
 		}
 	default:

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// step is one step of a vector: the action is the one of the first five that is there, the rest is what is then seen.
+// step is one step of a vector: one action, what belongs to it, and what is then seen.
 type step struct {
 	Reset   *Page
 	Append  *Page
+	Cursor  string // that the appended page was asked for with
 	Apply   *Change
 	Lost    bool
 	Restart bool
@@ -29,7 +30,7 @@ func take(t *testing.T, feed *Feed, s step) any {
 	case s.Reset != nil:
 		return answer(feed.Reset(*s.Reset))
 	case s.Append != nil:
-		return feed.Append(*s.Append)
+		return feed.Append(*s.Append, s.Cursor)
 	case s.Apply != nil:
 		return answer(feed.Apply(*s.Apply, s.At.Offset, s.At.Epoch))
 	case s.Lost:
@@ -81,14 +82,15 @@ func TestVectors(t *testing.T) {
 // see answers all that can be seen of a feed after a step.
 func see(feed *Feed, answers any, now time.Time) map[string]any {
 	shows, bodies, arounds := []json.RawMessage{}, []json.RawMessage{}, []around{}
-	for _, item := range feed.Items(now) {
+	items := feed.Items(now)
+	for _, item := range items {
 		var fields map[string]json.RawMessage
 		text, _ := json.Marshal(item)
 		_ = json.Unmarshal(text, &fields)
 		shows, bodies, arounds = append(shows, fields["id"]), append(bodies, item.Body), append(arounds, item.around)
 	}
 	return map[string]any{"answers": answers, "shows": shows, "bodies": bodies, "position": feed.Position, "next": feed.Next,
-		"around": arounds, "people": feed.people}
+		"around": arounds, "people": feed.people, "items": items}
 }
 
 // compare compares what a step wants with what is seen.

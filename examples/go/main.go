@@ -175,11 +175,12 @@ func (a *app) scroll() {
 }
 
 func (a *app) older() {
-	if a.feed.Next == nil {
+	cursor := a.feed.Next
+	if cursor == nil {
 		return
 	}
-	a.page(a.feed.Next, func(page Page, err error) {
-		if err != nil || !a.feed.Append(page) {
+	a.page(cursor, func(page Page, err error) {
+		if err != nil || !a.feed.Append(page, *cursor) {
 			fmt.Println("ask again: the feed has changed meanwhile, or there was no answer", err)
 		}
 	})

@@ -31,8 +31,10 @@ type Item struct {
 	Body        json.RawMessage `json:"body"`
 	PublishedAt int64           `json:"published_at"` // Unix time in milliseconds
 	Direct      bool            `json:"direct,omitempty"`
+	Narrowed    bool            `json:"narrowed,omitempty"` // it is for some of the author's followers
 	Version     uint64          `json:"version"`
-	Ref         string          `json:"ref,omitempty"` // the id of the item that this one reposts
+	Ref         string          `json:"ref,omitempty"`      // the id of the item that this one reposts
+	Mentions    []string        `json:"mentions,omitempty"` // the users whom it mentions
 	around
 }
 

@@ -261,8 +261,10 @@ class LiveFeed {
   }
 
   async older() {
-    // False if something was deleted while the page was on its way; the button asks again.
-    this.#feed.append(await this.#page(this.#feed.next));
+    const cursor = this.#feed.next;
+    const page = await this.#page(cursor);
+    // False if the list has changed while the page was on its way; the button asks again.
+    if (this.#feed.append(page, cursor)) this.reader.paged(page.items);
     this.reader.changed();
   }
 

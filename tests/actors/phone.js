@@ -198,7 +198,7 @@ export class Phone {
 
   /** Scrolls up to the end. */
   async loadAll() {
-    while (this.feed.next !== null) this.feed.append(await this.#page(this.feed.next));
+    for (let cursor; (cursor = this.feed.next) !== null; ) this.feed.append(await this.#page(cursor), cursor);
   }
 
   // --- functions that only this module uses -----------------------------------------------------

@@ -54,7 +54,7 @@ breaks("I4", "a phone stands still behind the head", ({ story, phone }) => {
 });
 breaks("I4", "a phone shows a deleted item", ({ story, phone, first }) => {
   story.delete(first);
-  phone.feed.append({ items: [{ ...story.hydrate({ op: "add", id: "1001" }).item, id: first }], next: null, position: phone.feed.position });
+  phone.feed.append({ items: [{ ...story.hydrate({ op: "add", id: "1001" }).item, id: first }], next: null, position: phone.feed.position }, phone.feed.next);
 });
 breaks("I4", "an edit has not arrived", ({ story, first }) => {
   story.call("PATCH", `/v1/items/${first}`, { body: { body: {} } }, () => [200, {}]);

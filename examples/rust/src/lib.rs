@@ -24,8 +24,10 @@ pub struct Feed {
     people: BTreeMap<String, Person>,
     /// The place of the last item of the last page, unless that was the end.
     bottom: Option<Place>,
-    /// The offset of the newest change that was not an `add`.
+    /// An older page that was read before this offset lacks what the list knows, or has what is gone.
     rewritten: u64,
+    /// What the last change deleted: the next one adds it again if it moves.
+    removed: Option<Item>,
     /// Changes that came while there was no position, with offset and epoch.
     held: Vec<(Change, u64, Option<String>)>,
 }
@@ -58,7 +60,8 @@ impl Feed {
             return Ok(false);
         }
         let held = std::mem::take(&mut self.held);
-        *self = Self { limits: self.limits, position: Some(page.position.clone()), ..Self::default() };
+        let (position, rewritten) = (Some(page.position.clone()), page.position.offset);
+        *self = Self { limits: self.limits, position, rewritten, ..Self::default() };
         self.extend(page);
         for (change, offset, epoch) in held {
             if epoch.as_deref().is_none_or(|epoch| self.is_of(epoch)) {
@@ -68,9 +71,11 @@ impl Feed {
         Ok(true)
     }
 
-    /// Adds an older page. False if it was read before changes that the list holds: ask for it again.
-    pub fn append(&mut self, page: Page) -> bool {
-        let fits = self.is_of(&page.position.epoch) && page.position.offset >= self.rewritten;
+    /// Adds an older page, which was asked for with `cursor`. False if it goes on from another place than the end of
+    /// the list, or was read before changes that the list holds: ask again, with the [`Self::next`] of now.
+    pub fn append(&mut self, page: Page, cursor: &str) -> bool {
+        let is_of_now = self.is_of(&page.position.epoch) && page.position.offset >= self.rewritten;
+        let fits = is_of_now && self.next() == Some(cursor);
         if fits {
             self.extend(page);
         }
@@ -140,23 +145,32 @@ impl Feed {
         self.bottom.take_if(|_| self.next.is_none());
     }
 
+    /// Whether a place is in the loaded stretch, and not below it.
+    fn reaches(&self, place: &Place) -> bool {
+        self.bottom.as_ref().is_none_or(|bottom| place >= bottom)
+    }
+
     fn change(&mut self, change: Change, offset: u64) {
-        if !matches!(change, Change::Add { .. }) {
+        if !matches!(&change, Change::Add { item } if self.reaches(&item.place)) {
             self.rewritten = offset;
         }
+        let removed = self.removed.take();
         match change {
-            Change::Add { item } if self.bottom.as_ref().is_some_and(|bottom| item.place < *bottom) => {}
-            Change::Add { item } => self.keep(item),
+            Change::Add { item } if !self.reaches(&item.place) => {}
+            Change::Add { item } => match removed.filter(|removed| removed.id() == item.id()) {
+                Some(Item { around, .. }) => self.keep(Item { around, ..item }),
+                None => self.keep(item),
+            },
             Change::Update { item } => {
                 if let Some(shown) = self.items.get(item.id()) {
                     self.keep(Item { around: shown.around.clone(), ..item });
                 }
             }
-            Change::Delete { item_id } => drop(self.items.remove(&item_id)),
+            Change::Delete { item_id } => self.removed = self.items.remove(&item_id),
             Change::Forget { author, rest } => {
                 self.items.retain(|_, item| item.author != author || item.direct);
                 if let Some(Rest { floor, next }) = rest
-                    && self.bottom.as_ref().is_none_or(|bottom| floor >= *bottom)
+                    && self.reaches(&floor)
                 {
                     self.items.retain(|_, item| item.place > floor);
                     (self.bottom, self.next) = (Some(floor), Some(next));

@@ -166,7 +166,7 @@ impl App {
 
     async fn older(&self, client: &Client) {
         let Some(cursor) = self.feed().next().map(str::to_owned) else { return };
-        match page(client, Some(cursor)).await.map(|page| self.feed().append(page)) {
+        match page(client, Some(&cursor)).await.map(|page| self.feed().append(page, &cursor)) {
             Ok(true) => {}
             Ok(false) => println!("the feed has changed meanwhile: ask again"),
             Err(error) => eprintln!("{error}"),
@@ -203,7 +203,7 @@ impl App {
 }
 
 /// A page of the feed: the first, or the one that `cursor` names.
-async fn page(client: &Client, cursor: Option<String>) -> Result<Page, Failed> {
+async fn page(client: &Client, cursor: Option<&str>) -> Result<Page, Failed> {
     let asked = match cursor {
         Some(cursor) => json!({"limit": 20, "cursor": cursor}),
         None => json!({"limit": 20}),

@@ -23,7 +23,7 @@ impl Feed {
         let Stored { items, next, position, bottom, people } = stored;
         let rewritten = position.as_ref().map_or(0, |position| position.offset);
         let items = items.into_iter().map(|item| (item.id().to_owned(), item)).collect();
-        Self { limits, position, next, items, people, bottom, rewritten, held: Vec::new() }
+        Self { limits, position, next, items, people, bottom, rewritten, ..Self::default() }
     }
 
     /// The feed as it is kept between two runs of an app.

@@ -33,7 +33,7 @@ fn take(feed: &mut Feed, limits: Limits, step: &Value) -> Value {
     if step.get("reset").is_some() {
         feed.reset(page("reset")).map_or(json!("gap"), Value::from)
     } else if step.get("append").is_some() {
-        feed.append(page("append")).into()
+        feed.append(page("append"), step["cursor"].as_str().unwrap()).into()
     } else if let Some(change) = step.get("apply") {
         apply(feed, change, &step["at"])
     } else if step.get("lost").is_some() {
@@ -58,5 +58,5 @@ fn see(feed: &Feed, answers: &Value, now: i64) -> Value {
     let around: Vec<_> = items.iter().map(|item| &item.around).collect();
     let people = serde_json::to_value(feed.stored()).unwrap()["people"].take();
     json!({"answers": answers, "shows": ids, "bodies": bodies, "position": feed.position(), "next": feed.next(),
-        "around": around, "people": people})
+        "around": around, "people": people, "items": &items})
 }

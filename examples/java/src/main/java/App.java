@@ -130,10 +130,11 @@ public final class App {
     }
 
     private void older() {
-        if (feed.next() == null) return;
-        page(feed.next(), (error, page) -> {
+        String cursor = feed.next();
+        if (cursor == null) return;
+        page(cursor, (error, page) -> {
             if (error != null) System.err.println(error);
-            else if (!feed.append(page)) System.out.println("the feed has changed meanwhile: ask again");
+            else if (!feed.append(page, cursor)) System.out.println("the feed has changed meanwhile: ask again");
         });
     }
 

@@ -31,7 +31,8 @@ public final class Feed {
     private Position position; // that of the last change taken in; null: page one is missing
     private String next; // the cursor of the next older page; null at the end
     private JsonObject bottom; // the last item of the last page; null if that was the end
-    private long rewritten; // the offset of the newest change that was not an `add`
+    private long rewritten; // an older page read before this offset lacks what the list knows, or has what is gone
+    private JsonObject removed; // what the last change deleted: the next one adds it again if it moves; else null
 
     public Feed(Limits limits) {
         this.limits = limits;
@@ -62,7 +63,8 @@ public final class Feed {
         items.clear();
         people.clear();
         position = at;
-        rewritten = 0;
+        rewritten = at.offset();
+        removed = null;
         bottom = null;
         extend(page);
         List<Held> waiting = List.copyOf(held);
@@ -71,10 +73,13 @@ public final class Feed {
         return true;
     }
 
-    /** Adds an older page. False if it was read before changes that the list holds: ask for it again. */
-    public boolean append(JsonObject page) {
+    /**
+     * Adds an older page, which was asked for with `cursor`. False if it goes on from another place than the end of the
+     * list, or was read before changes that the list holds: ask again, with the `next` of now.
+     */
+    public boolean append(JsonObject page, String cursor) {
         Position at = Position.of(page.getAsJsonObject("position"));
-        if (!isOf(at.epoch()) || at.offset() < rewritten) return false;
+        if (!cursor.equals(next) || !isOf(at.epoch()) || at.offset() < rewritten) return false;
         extend(page);
         return true;
     }
@@ -99,7 +104,7 @@ public final class Feed {
         if (offset != position.offset() + 1) throw new FeedGap("change " + offset + " after " + position.offset());
         change(change);
         position = new Position(position.epoch(), offset);
-        if (!change.get("op").getAsString().equals("add")) rewritten = offset;
+        if (!op.equals("add") || !reaches(change.getAsJsonObject("item"))) rewritten = offset;
         return true;
     }
 
@@ -145,17 +150,30 @@ public final class Feed {
         else if (!older.isEmpty()) bottom = older.get(older.size() - 1).getAsJsonObject();
     }
 
+    /** Whether a place is in the loaded stretch, and not below it. */
+    private boolean reaches(JsonObject place) {
+        return bottom == null || NEWEST_FIRST.compare(place, bottom) <= 0;
+    }
+
     /** Changes the items; those that are addressed to the reader outlive a `forget` of their author. */
     private void change(JsonObject change) {
         JsonObject item = change.getAsJsonObject("item");
+        JsonObject before = removed;
+        removed = null;
         switch (change.get("op").getAsString()) {
-            case "add" -> { if (bottom == null || NEWEST_FIRST.compare(item, bottom) <= 0) keep(item); }
-            case "update" -> { if (items.containsKey(item.get("id").getAsString())) keep(withAround(item)); }
-            case "delete" -> items.remove(change.get("item_id").getAsString());
+            case "add" -> {
+                boolean moves = before != null && before.get("id").equals(item.get("id"));
+                if (reaches(item)) keep(moves ? withAround(item, before) : item);
+            }
+            case "update" -> {
+                JsonObject shown = items.get(item.get("id").getAsString());
+                if (shown != null) keep(withAround(item, shown));
+            }
+            case "delete" -> removed = items.remove(change.get("item_id").getAsString());
             case "forget" -> {
                 items.values().removeIf(one -> one.get("author").equals(change.get("author")) && !isDirect(one));
                 JsonObject floor = change.getAsJsonObject("floor");
-                if (floor != null && (bottom == null || NEWEST_FIRST.compare(floor, bottom) <= 0)) cut(floor, change.get("next").getAsString());
+                if (floor != null && reaches(floor)) cut(floor, change.get("next").getAsString());
             }
             default -> throw new IllegalArgumentException("a change has op add, update, delete, forget or behind, not " + change.get("op"));
         }
@@ -168,9 +186,8 @@ public final class Feed {
         next = following;
     }
 
-    /** The item of a pushed change, with what the last page said around it. */
-    private JsonObject withAround(JsonObject item) {
-        JsonObject shown = items.get(item.get("id").getAsString());
+    /** The item of a pushed change, with what the last page said around the one that is shown. */
+    private static JsonObject withAround(JsonObject item, JsonObject shown) {
         JsonObject whole = item.deepCopy();
         for (String name : AROUND) {
             if (shown.has(name)) whole.add(name, shown.get(name));

@@ -42,7 +42,7 @@ public final class FeedTest {
     private static JsonElement take(Feed feed, JsonObject step) {
         try {
             if (step.has("reset")) return new JsonPrimitive(feed.reset(step.getAsJsonObject("reset")));
-            if (step.has("append")) return new JsonPrimitive(feed.append(step.getAsJsonObject("append")));
+            if (step.has("append")) return new JsonPrimitive(feed.append(step.getAsJsonObject("append"), step.get("cursor").getAsString()));
             if (step.has("apply")) return new JsonPrimitive(apply(feed, step));
             feed.lost();
             return JsonNull.INSTANCE;
@@ -66,6 +66,7 @@ public final class FeedTest {
         seen.add("bodies", all(items, "body"));
         seen.add("position", feed.position() == null ? JsonNull.INSTANCE : feed.position().toJson());
         seen.addProperty("next", feed.next());
+        seen.add("items", all(items));
         JsonArray around = new JsonArray();
         items.forEach(item -> around.add(around(item)));
         seen.add("around", around);
@@ -77,6 +78,12 @@ public final class FeedTest {
         JsonObject around = new JsonObject();
         for (String name : Feed.AROUND) if (item.has(name)) around.add(name, item.get(name));
         return around;
+    }
+
+    private static JsonArray all(List<JsonObject> items) {
+        JsonArray values = new JsonArray();
+        items.forEach(values::add);
+        return values;
     }
 
     private static JsonArray all(List<JsonObject> items, String field) {
