@@ -19,6 +19,9 @@ const TOLERANCE_SECS = 300;
 /** The largest call: 100 notifications with 32 devices each, and an item. */
 const CALL_MAX_BYTES = 32 * 1024 * 1024;
 
+/** How long a token for APNs is used, in seconds. APNs takes a new one every 20 minutes, and wants one every hour. */
+const APNS_TOKEN_SECS = 30 * 60;
+
 /** How many tellings of a device are remembered, so that a repeated call tells none twice. */
 const REMEMBERED = 100_000;
 
@@ -62,12 +65,21 @@ export function fcmRequest(notification, device, { project, token }) {
   };
 }
 
-/** The token that APNs wants: a JWT by ES256. It is good for an hour, and may be made anew every 20 minutes. */
+/** The token that APNs wants: a JWT by ES256. It is good for an hour. */
 export function apnsToken({ keyId, teamId, key }, nowSecs = Math.floor(Date.now() / 1000)) {
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const head = `${part({ alg: "ES256", kid: keyId })}.${part({ iss: teamId, iat: nowSecs })}`;
   const signature = sign("sha256", Buffer.from(head), { key, dsaEncoding: "ieee-p1363" });
   return `${head}.${signature.toString("base64url")}`;
+}
+
+/** A function that answers a token for APNs, for half an hour the one of before. */
+export function apnsTokens(signer) {
+  let [token, madeAt] = [null, -Infinity];
+  return (nowSecs = Math.floor(Date.now() / 1000)) => {
+    if (nowSecs - madeAt >= APNS_TOKEN_SECS) [token, madeAt] = [apnsToken(signer, nowSecs), nowSecs];
+    return token;
+  };
 }
 
 /** The request that tells APNs, over HTTP/2: https://developer.apple.com/documentation/usernotifications */
@@ -95,30 +107,67 @@ export function apnsRequest(notification, device, { topic, token }) {
   };
 }
 
-/** CALL OF FCM. Answers whether the device is gone; throws if FCM could not be told. */
-async function tellFcm(request) {
-  const answer = await fetch(request.url, { ...request, signal: AbortSignal.timeout(5000) });
-  if (answer.ok) return false;
-  const { error } = await answer.json();
-  if (error?.details?.some(({ errorCode }) => errorCode === "UNREGISTERED")) return true;
-  throw new Error(`FCM: ${answer.status} ${error?.message}`);
+/** Refusals that pass: the service is busy, or the credentials have to be renewed. */
+const PASSING = [401, 403, 408, 429];
+
+/** Throws if another try may help. If none does, as of a text that is too long, answers false: the device is not gone. */
+function refused(service, status, why) {
+  const message = `${service}: ${status} ${why}`;
+  if (!(status >= 400 && status < 500) || PASSING.includes(status)) throw new Error(message);
+  console.error(message);
+  return false;
 }
 
-/** CALL OF APNs. Answers whether the device is gone; throws if APNs could not be told. A real receiver keeps the connection. */
+/** Whether a device is gone, as FCM answered. Throws if FCM is to be told again. */
+export function isGoneForFcm(status, text) {
+  if (status === 200) return false;
+  const { message = text, details = [] } = parsed(text).error ?? {};
+  const codes = details.map(({ errorCode }) => errorCode);
+  if (codes.includes("UNREGISTERED") || codes.includes("SENDER_ID_MISMATCH")) return true;
+  // The argument may be another one, of which the device knows nothing.
+  const isTheToken = /registration token/i.test(message) || details.some(({ fieldViolations }) => fieldViolations?.some(({ field }) => field === "message.token"));
+  return (codes.includes("INVALID_ARGUMENT") && isTheToken) || refused("FCM", status, message);
+}
+
+/** Whether a device is gone, as APNs answered. Throws if APNs is to be told again. */
+export function isGoneForApns(status, text) {
+  if (status === 200) return false;
+  const { reason = text } = parsed(text);
+  return status === 410 || ["BadDeviceToken", "DeviceTokenNotForTopic"].includes(reason) || refused("APNs", status, reason);
+}
+
+/** The JSON of an answer, or nothing: a proxy may answer in place of the service. */
+function parsed(text) {
+  try {
+    return JSON.parse(text) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** CALL OF FCM. Answers whether the device is gone; throws if FCM is to be told again. */
+async function tellFcm(request) {
+  const answer = await fetch(request.url, { ...request, signal: AbortSignal.timeout(5000) });
+  return isGoneForFcm(answer.status, await answer.text());
+}
+
+/** CALL OF APNs, over a connection that a real receiver keeps. Answers whether the device is gone; throws as tellFcm does. */
 async function tellApns({ origin, headers, body }) {
   const connection = connect(origin);
   try {
-    return await new Promise((resolve, reject) => {
+    const [status, text] = await new Promise((resolve, reject) => {
       connection.on("error", reject);
-      const stream = connection.request(headers);
+      const stream = connection.request(headers).setEncoding("utf8");
+      let [status, text] = [0, ""];
       stream.setTimeout(5000, () => reject(new Error("APNs did not answer")));
       stream.on("error", reject);
-      stream.on("response", ({ ":status": status }) => {
-        if (status === 200 || status === 410) resolve(status === 410);
-        else reject(new Error(`APNs: ${status}`));
-      });
+      stream.on("response", (answer) => (status = answer[":status"]));
+      stream.on("data", (piece) => (text += piece));
+      stream.on("end", () => resolve([status, text]));
+      stream.on("close", () => reject(new Error("APNs closed the stream")));
       stream.end(body);
     });
+    return isGoneForApns(status, text);
   } finally {
     connection.close();
   }
@@ -128,6 +177,7 @@ async function tellApns({ origin, headers, body }) {
 export function platforms(env = process.env, print = console.log) {
   const { FCM_PROJECT: project, FCM_TOKEN: token, APNS_TOPIC: topic } = env;
   const signer = { keyId: env.APNS_KEY_ID, teamId: env.APNS_TEAM_ID, key: env.APNS_KEY };
+  const tokenOfNow = apnsTokens(signer);
   const dry = (what, request) => (print(what, request.body), false);
   return {
     fcm: async (notification, device) => {
@@ -135,7 +185,7 @@ export function platforms(env = process.env, print = console.log) {
       return token ? tellFcm(request) : dry("to FCM:", request);
     },
     apns: async (notification, device) => {
-      const request = apnsRequest(notification, device, { topic, token: signer.key ? apnsToken(signer) : "" });
+      const request = apnsRequest(notification, device, { topic, token: signer.key ? tokenOfNow() : "" });
       return signer.key ? tellApns(request) : dry("to APNs:", request);
     },
   };
@@ -153,14 +203,21 @@ function tellOnce(notification, device, told, tell) {
   return told.get(key);
 }
 
-/** Takes the notifications of one call. `told`: a Map that remembers what was told. Answers which devices are gone. */
+/**
+ * Takes the notifications of one call. `told`: a Map that remembers what was told. Answers which devices are gone. One
+ * that cannot be told holds up no other: all are tried before the first error is thrown.
+ */
 export async function take({ notifications }, told, tell) {
-  const gone = [];
+  const [gone, errors] = [[], []];
   for (const notification of notifications) {
-    for (const device of notification.devices) {
-      if (await tellOnce(notification, device, told, tell)) gone.push({ user: notification.user, device: device.device });
-    }
+    const { user, devices } = notification;
+    const ends = await Promise.allSettled(devices.map((device) => tellOnce(notification, device, told, tell)));
+    ends.forEach(({ value, reason }, n) => {
+      if (reason) errors.push(reason);
+      else if (value) gone.push({ user, device: devices[n].device });
+    });
   }
+  if (errors.length > 0) throw errors[0];
   return { gone };
 }
 

@@ -12,7 +12,7 @@ import test from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { apnsRequest, apnsToken, fcmRequest, isSigned, receiver, take } from "./push_receiver.mjs";
+import { apnsRequest, apnsToken, apnsTokens, fcmRequest, isGoneForApns, isGoneForFcm, isSigned, receiver, take } from "./push_receiver.mjs";
 
 const KEY = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 
@@ -76,7 +76,7 @@ test("what could not be told is told by the next call", async () => {
 test("a call that is repeated tells only the devices that were not told", async () => {
   const [told, asked] = [new Map(), []];
   const devices = ["phone", "tablet"].map((device) => ({ device, platform: "fcm", push_token: device }));
-  const call = { notifications: [{ ...notification(), devices }, { ...notification(), devices }] };
+  const call = { notifications: [{ ...notification(), devices }] };
   let fails = true;
   const tell = { fcm: async (_, { device }) => {
     asked.push(device);
@@ -98,6 +98,46 @@ test("a call that comes again while the first is under way tells nobody twice, a
   const gone = [{ user: "bob", device: "phone" }];
   assert.deepEqual(await Promise.all(calls), [{ gone }, { gone }]);
   assert.deepEqual(asked, ["phone"]);
+});
+
+test("a device that cannot be told holds up nobody behind it in the call", async () => {
+  const [told, asked] = [new Map(), []];
+  const call = { notifications: ["msg_1", "msg_2"].map((id) => notification(id)) };
+  const tell = { fcm: async ({ id }) => {
+    asked.push(id);
+    if (id === "msg_1") throw new Error("FCM does not answer for this one");
+    return true;
+  } };
+  await assert.rejects(take(call, told, tell), /does not answer for this one/);
+  await assert.rejects(take(call, told, tell), /does not answer for this one/);
+  assert.deepEqual(asked, ["msg_1", "msg_2", "msg_1"], "the second is told once, by the first call");
+});
+
+test("a device whose token FCM or APNs will never take is gone, and only what may pass is tried again", (t) => {
+  t.mock.method(console, "error", () => {});
+  const fcm = (status, errorCode, message = "", more = []) => isGoneForFcm(status, JSON.stringify({ error: { message, details: [{ errorCode }, ...more] } }));
+  assert.equal(isGoneForFcm(200, "{}"), false);
+  assert.equal(fcm(404, "UNREGISTERED"), true);
+  assert.equal(fcm(403, "SENDER_ID_MISMATCH"), true);
+  assert.equal(fcm(400, "INVALID_ARGUMENT", "The registration token is not a valid FCM registration token"), true);
+  assert.equal(fcm(400, "INVALID_ARGUMENT", "Request contains an invalid argument.", [{ fieldViolations: [{ field: "message.token" }] }]), true);
+  assert.equal(fcm(400, "INVALID_ARGUMENT", "Message too big"), false, "the token is right");
+  for (const [status, code] of [[401, "THIRD_PARTY_AUTH_ERROR"], [429, "QUOTA_EXCEEDED"], [503, "UNAVAILABLE"]]) assert.throws(() => fcm(status, code), /^Error: FCM: /);
+  assert.throws(() => isGoneForFcm(502, "<html>"), /FCM: 502 <html>/);
+
+  const apns = (status, reason) => isGoneForApns(status, JSON.stringify({ reason }));
+  assert.equal(isGoneForApns(200, ""), false);
+  assert.deepEqual([apns(410, "Unregistered"), apns(400, "BadDeviceToken"), apns(400, "DeviceTokenNotForTopic")], [true, true, true]);
+  assert.deepEqual([apns(400, "BadCollapseId"), apns(413, "PayloadTooLarge")], [false, false]);
+  for (const [status, reason] of [[403, "ExpiredProviderToken"], [429, "TooManyRequests"], [503, "Shutdown"]]) assert.throws(() => apns(status, reason), /^Error: APNs: /);
+});
+
+test("the token for APNs stays for half an hour", () => {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const token = apnsTokens({ keyId: "K", teamId: "T", key: privateKey.export({ type: "pkcs8", format: "pem" }) });
+  const first = token(1000);
+  assert.equal(token(1000 + 1799), first);
+  assert.notEqual(token(1000 + 1800), first);
 });
 
 test("the request to FCM is one of HTTP v1", () => {
