@@ -5,16 +5,17 @@
 //
 // FILE holds the list and its position between two runs. The line `older` on stdin loads an older page.
 
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { Centrifuge } from "centrifuge";
+import { Centrifuge, UnauthorizedError } from "centrifuge";
 import WebSocket from "ws";
 
 import { Feed, FeedGap } from "./feed.js";
 
 const SAVE_EVERY_MS = 1000;
+const TOKEN_WITHIN_MS = 10_000;
 
 const url = process.env.FEEDGATE_URL ?? "http://127.0.0.1:8080";
 const key = process.env.FEEDGATE_KEY;
@@ -22,13 +23,21 @@ const [user, file] = process.argv.slice(2);
 if (!file) throw new Error("usage: node app.mjs USER FILE");
 if (!key) throw new Error("set FEEDGATE_KEY to what stands in data/secrets/api_key");
 
-let saved = null;
-try {
-  saved = readFileSync(file, "utf8");
-} catch (error) {
-  if (error.code !== "ENOENT") throw error;
+let saved = null; // what the file holds
+
+/** The list that the last run left for this user, or a new one. A file that cannot be used counts as none. */
+function restored() {
+  try {
+    saved = readFileSync(file, "utf8");
+    const kept = JSON.parse(saved);
+    if (kept.user === user) return Feed.from(kept.feed);
+  } catch (error) {
+    if (error.code !== "ENOENT") console.error(`${file} cannot be used: ${error.message}`);
+  }
+  return new Feed();
 }
-const feed = saved === null ? new Feed() : Feed.from(JSON.parse(saved));
+
+const feed = restored();
 
 /** A real app asks its own backend for a token: only backends hold the key. */
 async function getToken() {
@@ -36,7 +45,9 @@ async function getToken() {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ device_id: "app-js" }),
+    signal: AbortSignal.timeout(TOKEN_WITHIN_MS),
   });
+  if ([401, 403].includes(response.status)) throw new UnauthorizedError(await response.text()); // the SDK stops
   if (!response.ok) throw new Error(`no token: ${response.status} ${await response.text()}`);
   return (await response.json()).token;
 }
@@ -89,12 +100,27 @@ client.on("disconnected", ({ code, reason }) => {
   process.exit(1);
 });
 
-/** Stores the list together with its position, and only then acknowledges. */
-function save() {
-  const text = JSON.stringify(feed);
-  if (text === saved || feed.position === null) return;
-  writeFileSync(`${file}.new`, text);
+/** Puts a text into the file. A crash leaves the old text there, or the new one, and never a part. */
+function write(text) {
+  const out = openSync(`${file}.new`, "w");
+  try {
+    writeFileSync(out, text);
+    fsyncSync(out);
+  } finally {
+    closeSync(out);
+  }
   renameSync(`${file}.new`, file);
+}
+
+/** Stores the list together with its position, and only then acknowledges. A write that fails is tried again. */
+function save() {
+  const text = JSON.stringify({ user, feed });
+  if (text === saved || feed.position === null) return;
+  try {
+    write(text);
+  } catch (error) {
+    return void console.error(`not saved: ${error.message}`);
+  }
   saved = text;
   client.rpc("ack", feed.position).catch(() => {}); // the next one says as much
 }

@@ -11,9 +11,17 @@ import json
 import os
 import pathlib
 import sys
+import urllib.error
 import urllib.request
 
-from centrifuge import CentrifugeError, Client, ClientEventHandler, StreamPosition, SubscriptionEventHandler
+from centrifuge import (
+    CentrifugeError,
+    Client,
+    ClientEventHandler,
+    StreamPosition,
+    SubscriptionEventHandler,
+    UnauthorizedError,
+)
 from feed import Feed, FeedGap
 
 URL = os.environ.get("FEEDGATE_URL", "http://127.0.0.1:8080")
@@ -26,20 +34,37 @@ class App(ClientEventHandler, SubscriptionEventHandler):
 
     def __init__(self, user, file):
         self.user, self.file = user, pathlib.Path(file)
-        self.saved = self.file.read_text("utf-8") if self.file.exists() else None
-        self.feed = Feed.restored(json.loads(self.saved)) if self.saved else Feed()
+        self.saved = None  # what the file holds
+        self.feed = self.restored()
         self.offered = False  # whether the SDK was given a position before
-        self.ended = asyncio.get_running_loop().create_future()
         websocket = URL.replace("http", "ws", 1) + "/connection/websocket"
         self.client = Client(websocket, events=self, get_token=lambda: asyncio.to_thread(self.token))
+
+    def restored(self):
+        """The list that the last run left for this user, or a new one. A file that cannot be used counts as none."""
+        try:
+            self.saved = self.file.read_text("utf-8")
+            kept = json.loads(self.saved)
+            if kept["user"] == self.user:
+                return Feed.restored(kept["feed"])
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            print(f"{self.file} cannot be used: {error!r}", file=sys.stderr)
+        return Feed()
 
     def token(self):
         """A real app asks its own backend for a token: only backends hold the key."""
         headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
         address = f"{URL}/v1/users/{self.user}/token"
         request = urllib.request.Request(address, b'{"device_id": "app-python"}', headers)
-        with urllib.request.urlopen(request, timeout=10) as response:
-            return json.load(response)["token"]
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return json.load(response)["token"]
+        except urllib.error.HTTPError as refusal:
+            if refusal.code in (401, 403):
+                raise UnauthorizedError(str(refusal)) from refusal  # the SDK stops
+            raise
 
     async def page(self, cursor=None):
         asked = {"limit": 20, "cursor": cursor} if cursor else {"limit": 20}
@@ -80,16 +105,24 @@ class App(ClientEventHandler, SubscriptionEventHandler):
         print(ctx.error, file=sys.stderr)
 
     async def on_disconnected(self, ctx):
-        self.ended.set_result(f"stopped for good: {ctx.reason} ({ctx.code})")
+        print(f"stopped for good: {ctx.reason} ({ctx.code})", file=sys.stderr, flush=True)
+        os._exit(1)  # sys.exit would wait for the thread that waits for a line
+
+    def write(self, text):
+        """Puts a text into the file. A crash leaves the old text there, or the new one, and never a part."""
+        new = self.file.with_name(self.file.name + ".new")
+        with new.open("w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        new.replace(self.file)
 
     async def save(self):
         """Stores the list together with its position, and only then acknowledges."""
-        text = json.dumps(self.feed.stored())
+        text = json.dumps({"user": self.user, "feed": self.feed.stored()})
         if text == self.saved or self.feed.position is None:
             return
-        new = self.file.with_name(self.file.name + ".new")
-        new.write_text(text, "utf-8")
-        new.replace(self.file)
+        self.write(text)
         self.saved = text
         await self.client.rpc("ack", dict(self.feed.position))
 
@@ -98,6 +131,8 @@ class App(ClientEventHandler, SubscriptionEventHandler):
             await asyncio.sleep(SAVE_EVERY_SECS)
             try:
                 await self.save()
+            except OSError as error:  # the next round tries again
+                print(f"not saved: {error}", file=sys.stderr)
             except CentrifugeError as error:  # the next acknowledgement says as much
                 print(error, file=sys.stderr)
 
@@ -113,16 +148,12 @@ class App(ClientEventHandler, SubscriptionEventHandler):
                     print(error, file=sys.stderr)
 
     async def run(self):
-        """Runs until the SDK has stopped for good, and answers why."""
+        """Runs until the SDK has stopped for good."""
         data = {"deliver": "items"}
         subscription = self.client.new_subscription("feed", events=self, data=data, get_state=self.get_state)
-        tasks = [asyncio.create_task(step) for step in (self.keep_saving(), self.scroll())]
         await subscription.subscribe()
         await self.client.connect()
-        why = await self.ended
-        for task in tasks:
-            task.cancel()
-        return why
+        await asyncio.gather(self.keep_saving(), self.scroll())
 
 
 async def main():
@@ -130,7 +161,7 @@ async def main():
         sys.exit("usage: app.py USER FILE")
     if not KEY:
         sys.exit("set FEEDGATE_KEY to what stands in data/secrets/api_key")
-    sys.exit(await App(*sys.argv[1:]).run())
+    await App(*sys.argv[1:]).run()
 
 
 if __name__ == "__main__":

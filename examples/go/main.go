@@ -27,18 +27,24 @@ import (
 )
 
 const (
-	tick       = time.Second // between two writes of the file, and between two attempts
-	rpcTimeout = 10 * time.Second
+	tick     = time.Second      // between two writes of the file, and between two attempts
+	patience = 10 * time.Second // for the answer to a request
 )
 
 // app is one reader's feed on this device. Only the goroutine of run touches it; the others send it what to do.
 type app struct {
 	url, user, file string
 	feed            Feed
-	saved           []byte
+	saved           []byte // what the file holds
 	do              chan func()
 	client          *centrifuge.Client
 	subscription    *centrifuge.Subscription
+}
+
+// kept is what the file holds: a list, and the user whose it is.
+type kept struct {
+	User string `json:"user"`
+	Feed *Feed  `json:"feed"`
 }
 
 func main() {
@@ -57,9 +63,7 @@ func main() {
 }
 
 func (a *app) run() error {
-	if err := a.restore(); err != nil {
-		return err
-	}
+	a.restore()
 	stopped := make(chan error, 1)
 	a.client = centrifuge.NewJsonClient(strings.Replace(a.url, "http", "ws", 1)+"/connection/websocket", centrifuge.Config{GetToken: a.token})
 	a.client.OnError(func(event centrifuge.ErrorEvent) { fmt.Fprintln(os.Stderr, event.Error) })
@@ -84,9 +88,7 @@ func (a *app) run() error {
 		case next := <-a.do:
 			next()
 		case <-ticks:
-			if err := a.save(); err != nil {
-				return err
-			}
+			a.save()
 		case err := <-stopped:
 			return err
 		}
@@ -208,7 +210,7 @@ func (a *app) call(method string, asked any, then func([]byte, error)) {
 		panic(err) // these values are made of strings and numbers
 	}
 	go func() {
-		within, cancel := context.WithTimeout(context.Background(), rpcTimeout)
+		within, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		answer, err := a.client.RPC(within, method, data)
 		a.do <- func() { then(answer.Data, err) }
@@ -224,12 +226,17 @@ func (a *app) token(centrifuge.ConnectionTokenEvent) (string, error) {
 	}
 	request.Header.Set("Authorization", "Bearer "+os.Getenv("FEEDGATE_KEY"))
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	client := http.Client{Timeout: patience}
+	response, err := client.Do(request)
 	if err != nil {
 		return "", err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "", centrifuge.ErrUnauthorized // the SDK stops
+	default:
 		why, _ := io.ReadAll(response.Body)
 		return "", fmt.Errorf("no token: %s %s", response.Status, why)
 	}
@@ -238,28 +245,49 @@ func (a *app) token(centrifuge.ConnectionTokenEvent) (string, error) {
 	return answer.Token, err
 }
 
-func (a *app) restore() error {
-	saved, err := os.ReadFile(a.file)
+// restore takes the list that the last run left for this user. A file that cannot be used counts as none.
+func (a *app) restore() {
+	text, err := os.ReadFile(a.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return
 	}
-	a.saved = saved
-	return errors.Join(err, json.Unmarshal(saved, &a.feed))
+	var last kept
+	if err == nil {
+		err = json.Unmarshal(text, &last)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, a.file, "cannot be used:", err)
+	} else if last.User == a.user && last.Feed != nil {
+		a.feed, a.saved = *last.Feed, text
+	}
 }
 
-// save stores the list together with its position, and only then acknowledges.
-func (a *app) save() error {
-	text, err := json.Marshal(&a.feed)
-	if err != nil || a.feed.Position == nil || bytes.Equal(text, a.saved) {
-		return err
+// save stores the list together with its position, and only then acknowledges. A write that fails is tried again.
+func (a *app) save() {
+	text, err := json.Marshal(kept{a.user, &a.feed})
+	if err == nil && (a.feed.Position == nil || bytes.Equal(text, a.saved)) {
+		return
 	}
-	if err := os.WriteFile(a.file+".new", text, 0o600); err != nil {
-		return err
+	if err == nil {
+		err = a.write(text)
 	}
-	if err := os.Rename(a.file+".new", a.file); err != nil {
-		return err
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "not saved:", err)
+		return
 	}
 	a.saved = text
 	a.call("ack", a.feed.Position, func([]byte, error) {}) // the next one says as much
-	return nil
+}
+
+// write puts a text into the file. A crash leaves the old text there, or the new one, and never a part.
+func (a *app) write(text []byte) error {
+	out, err := os.OpenFile(a.file+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(a.file+".new", a.file)
 }

@@ -1,9 +1,10 @@
 // The apps of examples/ against the real server: page one, an older page, live changes, a kill of the app, a kill of the
-// server, and a position that the server does not know.
+// server, and a position that the server does not know. A file that cannot be written, one that cannot be read, and one
+// of another user. A token that is refused.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, rmdir, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -17,6 +18,9 @@ import { until } from "../actors/until.js";
 
 const EXAMPLES = fileURLToPath(new URL("../../examples", import.meta.url));
 const PAGE = 20;
+
+/** A body that nests as deeply as the server takes it. */
+const DEEP = JSON.parse("[".repeat(128) + "]".repeat(128));
 
 /** How each app is started, given a folder for its own use. */
 const APPS = {
@@ -40,11 +44,10 @@ async function besideItsPackages(folder) {
 class Run {
   said = [];
 
-  constructor(t, command, server, file) {
+  constructor(t, command, server, file, { user = "bob", key = server.key } = {}) {
     const [program, ...options] = command;
-    this.server = server;
-    this.file = file;
-    this.child = spawn(program, [...options, "bob", file], { env: { ...process.env, FEEDGATE_URL: server.url, FEEDGATE_KEY: server.key } });
+    Object.assign(this, { server, file, user });
+    this.child = spawn(program, [...options, user, file], { env: { ...process.env, FEEDGATE_URL: server.url, FEEDGATE_KEY: key } });
     this.child.once("error", (error) => this.said.push(String(error)));
     this.gone = new Promise((resolve) => this.child.once("close", resolve));
     t.after(() => this.kill());
@@ -60,17 +63,25 @@ class Run {
     this.child.stdin.write("older\n");
   }
 
+  /** The list that the app has stored, or null. */
   async stored() {
-    return JSON.parse(await readFile(this.file, "utf8").catch(() => "null"));
+    const kept = JSON.parse(await readFile(this.file, "utf8").catch(() => "null"));
+    return kept && { ...kept.feed, user: kept.user };
+  }
+
+  /** Waits until the app has said something. */
+  says(wanted) {
+    return until(`the app says ${wanted}`, () => this.said.some((line) => wanted.test(line)), { seen: () => this.said.slice(-5) });
   }
 
   /** Waits until the app has stored these items and the position at which they stand. */
   async shows(what, items) {
     await this.server.drained();
-    const { position } = await this.server.page("bob", { limit: 1 });
+    const { position } = await this.server.page(this.user, { limit: 1 });
     const seen = async () => ({ said: this.said.slice(-5), stored: (await this.stored())?.items.length, wanted: items.length, position });
     const there = async () => {
-      const stored = await this.stored();
+      // A file of the test may be one that no app has written.
+      const stored = await this.stored().catch(() => null);
       return isDeepStrictEqual(stored?.items, items) && isDeepStrictEqual(stored.position, position);
     };
     await until(what, there, { seen });
@@ -84,7 +95,7 @@ for (const [language, commandIn] of Object.entries(APPS)) {
     t.after(() => rm(folder, { recursive: true, force: true }));
     const file = join(folder, "bob.json");
     const command = await commandIn(folder);
-    const open = () => new Run(t, command, server, file);
+    const open = (options) => new Run(t, command, server, file, options);
     const newest = async (count) => (await server.feed("bob")).slice(0, count);
 
     await server.follow("bob", "ann");
@@ -95,28 +106,53 @@ for (const [language, commandIn] of Object.entries(APPS)) {
     first.older();
     await first.shows("the older page", await newest(PAGE + 10));
 
+    await mkdir(`${file}.new`); // no file can be written there
     const { id } = await server.publish("ann", { text: "ümlaut", n: [1, 2.5, null] });
+    await server.publish("ann", DEEP);
     const { id: goes } = await server.publish("ann", { text: "goes" });
     await server.call("DELETE", `/v1/items/${goes}`);
     await server.drained();
-    await first.shows("what came live", await newest(PAGE + 11));
+    await first.says(/^not saved: /);
+    await rmdir(`${file}.new`);
+    await first.shows("what came live", await newest(PAGE + 12));
     await first.kill();
 
     await server.call("PATCH", `/v1/items/${id}`, { body: { text: "edited" } });
     await server.publishMany("ann", 130, 100);
     await server.drained();
     const second = open();
-    await second.shows("what came while it was dead", await newest(PAGE + 141));
+    await second.shows("what came while it was dead", await newest(PAGE + 142));
     assert.deepEqual(second.said.filter((line) => line.startsWith("loaded")), [], "it needed no page");
     await server.kill();
     await server.start();
     await server.publish("ann", { text: "after the server's death" });
     await server.drained();
-    await second.shows("what came after the server's death", await newest(PAGE + 142));
+    await second.shows("what came after the server's death", await newest(PAGE + 143));
     await second.kill();
 
-    const stored = await second.stored();
-    await writeFile(file, JSON.stringify({ ...stored, position: { ...stored.position, epoch: "lost" } }));
-    await open().shows("page one instead of a position of another log", await newest(PAGE));
+    const { user, ...feed } = await second.stored();
+    await writeFile(file, JSON.stringify({ user, feed: { ...feed, position: { ...feed.position, epoch: "lost" } } }));
+    const third = open();
+    await third.shows("page one instead of a position of another log", await newest(PAGE));
+    await third.kill();
+
+    await writeFile(file, (await readFile(file, "utf8")).slice(0, 1000));
+    const fourth = open();
+    await fourth.shows("page one instead of half a file", await newest(PAGE));
+    await fourth.says(/bob\.json cannot be used: /);
+    await fourth.kill();
+
+    await server.follow("eve", "dan");
+    await server.publish("dan", { text: "for eve" });
+    await server.drained();
+    const eve = open({ user: "eve" });
+    await eve.shows("nothing of the user before", await server.feed("eve"));
+    assert.ok(eve.said.includes("loaded page one") && !eve.said.some((line) => line.startsWith("going on")), `it begins anew: ${eve.said}`);
+    assert.equal((await eve.stored()).user, "eve");
+    await eve.kill();
+
+    const refused = open({ key: "not the key" });
+    await refused.says(/^stopped for good: unauthorized/);
+    await refused.gone;
   });
 }

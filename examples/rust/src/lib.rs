@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 pub use stored::Stored;
-pub use wire::{Around, Change, Gap, Item, Limits, Page, Person, Place, Position, Rest};
+pub use wire::{Around, Change, Gap, Item, Limits, Page, Person, Place, Position, Rest, read};
 
 /// Changes held at most while page one is loading.
 const HELD_MAX: usize = 1000;

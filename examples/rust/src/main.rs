@@ -8,14 +8,18 @@
 //! FILE holds the list and its position between two runs. The line `older` on stdin loads an older page.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use std::{env, fs, io};
 
-use centrifuge::{Client, PublicationEvent, StreamPosition};
-use feedgate_feed::{Change, Feed, Gap, Limits, Page, Position};
+use centrifuge::{Client, PublicationEvent, StreamPosition, TokenError};
+use feedgate_feed::{Change, Feed, Gap, Limits, Page, Position, Stored, read};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -25,6 +29,16 @@ type Failed = Box<dyn Error + Send + Sync>;
 
 /// The time between two writes of the file, and between two attempts.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How long the backend may take to answer with a token.
+const TOKEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the file holds: a list, and the user whose it is.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    user: String,
+    feed: Stored,
+}
 
 /// One reader's feed on this device.
 struct App {
@@ -52,22 +66,23 @@ async fn main() -> Result<(), Failed> {
         return Err("usage: app USER FILE".into());
     };
     let (tell, told) = unbounded_channel();
-    let app = Arc::new(App::restored(user, file.into())?);
+    let app = Arc::new(App::restored(user, file.into()));
     let client = app.clone().connect(tell)?;
     client.connect()?;
     app.run(&client, told).await
 }
 
 impl App {
-    /// The app as the last run left it, or a new one.
-    fn restored(user: String, file: PathBuf) -> Result<Self, Failed> {
-        let feed = match fs::read(&file) {
-            Ok(text) => Feed::restored(Limits::default(), serde_json::from_slice(&text)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Feed::default(),
-            Err(error) => return Err(error.into()),
-        };
+    /// The app as the last run left it for this user, or a new one. A file that cannot be used counts as none.
+    fn restored(user: String, file: PathBuf) -> Self {
+        let kept = kept(&file).unwrap_or_else(|error| {
+            eprintln!("{} cannot be used: {error}", file.display());
+            None
+        });
+        let kept = kept.filter(|kept| kept.user == user);
+        let feed = kept.map_or_else(Feed::default, |kept| Feed::restored(Limits::default(), kept.feed));
         let url = env::var("FEEDGATE_URL").unwrap_or_else(|_| "http://127.0.0.1:8080".into());
-        Ok(Self { url, user, file, feed: Mutex::new(feed), offered: AtomicBool::new(false) })
+        Self { url, user, file, feed: Mutex::new(feed), offered: AtomicBool::new(false) }
     }
 
     /// Makes the client and its subscription; `tell` takes what their handlers have to say.
@@ -106,10 +121,17 @@ impl App {
         let (mut saved, mut reading) = (String::new(), true);
         loop {
             tokio::select! {
-                _ = ticks.tick() => self.save(client, &mut saved).await?,
+                _ = ticks.tick() => {
+                    if let Err(error) = self.save(client, &mut saved).await {
+                        eprintln!("not saved: {error}"); // the next tick tries again
+                    }
+                }
                 Some(told) = told.recv() => match told {
                     Told::Gap => self.repair(client).await,
-                    Told::Stopped(why) => return Err(format!("stopped for good: {why}").into()),
+                    Told::Stopped(why) => {
+                        eprintln!("stopped for good: {why}");
+                        exit(1); // the end of `main` would wait for the thread that waits for a line
+                    }
                 },
                 line = lines.next_line(), if reading => match line? {
                     Some(line) if line == "older" => self.older(client).await,
@@ -139,7 +161,7 @@ impl App {
     }
 
     fn published(&self, one: &PublicationEvent) -> Result<(), Failed> {
-        let change: Change = serde_json::from_slice(&one.data)?;
+        let change: Change = read(&one.data)?;
         if self.feed().apply(change, one.offset, None).map_err(missing)? {
             println!("change {}", one.offset);
         }
@@ -177,12 +199,11 @@ impl App {
     async fn save(&self, client: &Client, saved: &mut String) -> Result<(), Failed> {
         let (text, position) = {
             let feed = self.feed();
-            (serde_json::to_string(&feed.stored())?, feed.position().cloned())
+            let kept = Kept { user: self.user.clone(), feed: feed.stored() };
+            (serde_json::to_string(&kept)?, feed.position().cloned())
         };
         let Some(position) = position.filter(|_| text != *saved) else { return Ok(()) };
-        let new = self.file.with_extension("new");
-        fs::write(&new, &text)?;
-        fs::rename(new, &self.file)?;
+        self.write(&text)?;
         *saved = text;
         if let Err(error) = client.rpc("ack", serde_json::to_vec(&position)?).await {
             eprintln!("{error}"); // the next acknowledgement says as much
@@ -190,15 +211,39 @@ impl App {
         Ok(())
     }
 
-    /// A real app asks its own backend for a token: only backends hold the key.
-    fn token(&self) -> Result<String, io::Error> {
-        let key = env::var("FEEDGATE_KEY").map_err(io::Error::other)?;
+    /// Puts a text into the file. A crash leaves the old text there, or the new one, and never a part.
+    fn write(&self, text: &str) -> io::Result<()> {
+        let mut new = self.file.clone().into_os_string();
+        new.push(".new");
+        let mut out = File::create(&new)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(new, &self.file)
+    }
+
+    /// A real app asks its own backend for a token: only backends hold the key. If the token is refused, the SDK stops.
+    fn token(&self) -> Result<String, TokenError> {
+        let key = env::var("FEEDGATE_KEY")?;
         let answer = ureq::post(format!("{}/v1/users/{}/token", self.url, self.user))
+            .config()
+            .timeout_global(Some(TOKEN_WITHIN))
+            .build()
             .header("Authorization", format!("Bearer {key}"))
             .send_json(json!({"device_id": "app-rust"}))
             .and_then(|mut answer| answer.body_mut().read_json::<Value>());
-        let answer = answer.map_err(io::Error::other)?;
-        answer["token"].as_str().map(str::to_owned).ok_or_else(|| io::Error::other(answer.to_string()))
+        let answer = match answer {
+            Err(ureq::Error::StatusCode(401 | 403)) => return Err(TokenError::Unauthorized),
+            answer => answer?,
+        };
+        Ok(answer["token"].as_str().map(str::to_owned).ok_or_else(|| io::Error::other(answer.to_string()))?)
+    }
+}
+
+/// What the last run left in the file, if there is one.
+fn kept(file: &Path) -> Result<Option<Kept>, Failed> {
+    match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => Ok(Some(read(&text?)?)),
     }
 }
 
@@ -208,7 +253,7 @@ async fn page(client: &Client, cursor: Option<&str>) -> Result<Page, Failed> {
         Some(cursor) => json!({"limit": 20, "cursor": cursor}),
         None => json!({"limit": 20}),
     };
-    Ok(serde_json::from_slice(&client.rpc("page", asked.to_string()).await?.data)?)
+    Ok(read(&client.rpc("page", asked.to_string()).await?.data)?)
 }
 
 fn missing(Gap { at, came }: Gap) -> Failed {

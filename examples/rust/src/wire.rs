@@ -2,8 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// Reads JSON, however deeply it nests: a body may have 128 levels, and what stands around it has more. `serde_json`
+/// takes 127 if it is not told.
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    json.disable_recursion_limit();
+    let value = T::deserialize(&mut json)?;
+    json.end()?;
+    Ok(value)
+}
 
 /// A place in the change log of a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The reducer takes the steps of `feed-vectors.json`.
 
-use feedgate_feed::{Change, Feed, Limits, Page};
+use feedgate_feed::{Change, Feed, Limits, Page, Stored, read};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,6 +10,20 @@ struct Vector {
     #[serde(default)]
     limits: Limits,
     steps: Vec<Value>,
+}
+
+#[test]
+fn a_body_of_128_levels_is_read_and_stored() {
+    let body = "[".repeat(128) + &"]".repeat(128);
+    let item = format!(r#"{{"id":"7","author":"ann","rank":1,"version":1,"published_at":1,"body":{body}}}"#);
+    let page = format!(r#"{{"items":[{item}],"next":null,"position":{{"epoch":"1","offset":0}}}}"#);
+    let change = format!(r#"{{"op":"update","item":{item}}}"#);
+    let mut feed = Feed::new(Limits::default());
+    feed.reset(read(page.as_bytes()).unwrap()).unwrap();
+    feed.apply(read(change.as_bytes()).unwrap(), 1, None).unwrap();
+    let text = serde_json::to_vec(&feed.stored()).unwrap();
+    let feed = Feed::restored(Limits::default(), read::<Stored>(&text).unwrap());
+    assert_eq!(feed.items(0)[0].body.to_string(), body);
 }
 
 #[test]

@@ -14,6 +14,7 @@ import io.github.centrifugal.centrifuge.Subscription;
 import io.github.centrifugal.centrifuge.SubscriptionEventListener;
 import io.github.centrifugal.centrifuge.SubscriptionOptions;
 import io.github.centrifugal.centrifuge.TokenCallback;
+import io.github.centrifugal.centrifuge.UnauthorizedException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -21,10 +22,14 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -45,6 +50,7 @@ import java.util.function.BiConsumer;
  */
 public final class App {
     private static final int TICK_MS = 1000; // between two writes of the file, and between two attempts
+    private static final Duration TOKEN_WITHIN = Duration.ofSeconds(10);
     private static final String DEFAULT_URL = "http://127.0.0.1:8080";
 
     private final ScheduledExecutorService loop = Executors.newSingleThreadScheduledExecutor(); // owns all that follows
@@ -53,8 +59,8 @@ public final class App {
     private final Path file;
     private final Client client;
     private final Subscription subscription;
-    private Feed feed = new Feed(Limits.NONE);
-    private String saved = "";
+    private final Feed feed;
+    private String saved = ""; // what the file holds
 
     public static void main(String[] arguments) throws Exception {
         if (arguments.length != 2) {
@@ -69,10 +75,7 @@ public final class App {
     private App(String user, Path file) throws Exception {
         this.user = user;
         this.file = file;
-        if (Files.exists(file)) {
-            saved = Files.readString(file);
-            feed = new Feed(Limits.NONE, JsonParser.parseString(saved).getAsJsonObject());
-        }
+        feed = restored();
         Options options = new Options();
         options.setTokenGetter(new ConnectionTokenGetter() {
             @Override
@@ -84,6 +87,19 @@ public final class App {
         SubscriptionOptions items = new SubscriptionOptions();
         items.setData(bytes("{\"deliver\":\"items\",\"resume\":\"stored\"}"));
         subscription = client.newSubscription("feed", items, new Changes());
+    }
+
+    /** The list that the last run left for this user, or a new one. A file that cannot be used counts as none. */
+    private Feed restored() {
+        if (!Files.exists(file)) return new Feed(Limits.NONE);
+        try {
+            saved = Files.readString(file);
+            JsonObject kept = JsonParser.parseString(saved).getAsJsonObject();
+            if (kept.get("user").getAsString().equals(user)) return new Feed(Limits.NONE, kept.getAsJsonObject("feed"));
+        } catch (IOException | RuntimeException error) {
+            System.err.println(file + " cannot be used: " + error);
+        }
+        return new Feed(Limits.NONE);
     }
 
     private void start() {
@@ -138,19 +154,31 @@ public final class App {
         });
     }
 
-    /** Stores the list together with its position, and only then acknowledges. */
+    /** Stores the list together with its position, and only then acknowledges. A write that fails is tried again. */
     private void save() {
-        String text = feed.stored().toString();
+        JsonObject kept = new JsonObject();
+        kept.addProperty("user", user);
+        kept.add("feed", feed.stored());
+        String text = kept.toString();
         if (feed.position() == null || text.equals(saved)) return;
         try {
-            Path written = file.resolveSibling(file.getFileName() + ".new");
-            Files.writeString(written, text);
-            Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
-            saved = text;
-            call("ack", feed.position().toJson(), (error, nothing) -> {}); // the next one says as much
+            write(text);
         } catch (IOException error) {
-            System.err.println(error);
+            System.err.println("not saved: " + error);
+            return;
         }
+        saved = text;
+        call("ack", feed.position().toJson(), (error, nothing) -> {}); // the next one says as much
+    }
+
+    /** Puts a text into the file. A crash leaves the old text there, or the new one, and never a part. */
+    private void write(String text) throws IOException {
+        Path written = file.resolveSibling(file.getFileName() + ".new");
+        try (FileChannel out = FileChannel.open(written, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)) {
+            Channels.newOutputStream(out).write(bytes(text));
+            out.force(true);
+        }
+        Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
     }
 
     private void page(String cursor, BiConsumer<Throwable, JsonObject> then) {
@@ -174,10 +202,12 @@ public final class App {
         HttpRequest request = HttpRequest.newBuilder(URI.create(url + "/v1/users/" + user + "/token"))
                 .header("Authorization", "Bearer " + System.getenv("FEEDGATE_KEY"))
                 .header("Content-Type", "application/json")
+                .timeout(TOKEN_WITHIN)
                 .POST(HttpRequest.BodyPublishers.ofString("{\"device_id\":\"app-java\"}"))
                 .build();
         HttpClient.newHttpClient().sendAsync(request, HttpResponse.BodyHandlers.ofString()).whenComplete((response, error) -> {
             if (error != null) answer.Done(error, null);
+            else if (response.statusCode() == 401 || response.statusCode() == 403) answer.Done(new UnauthorizedException(), null); // the SDK stops
             else if (response.statusCode() != 200) answer.Done(new IOException("no token: " + response.body()), null);
             else answer.Done(null, JsonParser.parseString(response.body()).getAsJsonObject().get("token").getAsString());
         });
