@@ -31,6 +31,38 @@ test("an answer is its JSON, null if it is empty, and else an error with its sta
   await assert.rejects(json(new Response(null, { status: 503, statusText: "Service Unavailable" })), /503: Service Unavailable/);
 });
 
+/** A server that refuses the first posts for now, each in its way, and takes the next. It tells of each post. */
+async function busy(t) {
+  const posts = [];
+  const refusals = [[503, { "content-type": "application/problem+json", "retry-after": "1" }, '{"title": "Busy", "detail": "later"}'], [502, { "content-type": "text/html" }, HTML]];
+  const server = createServer((request, response) => {
+    const answer = (status, headers, body) => response.writeHead(status, { connection: "close", ...headers }).end(body);
+    if (request.url === "/v1/items") {
+      posts.push({ key: request.headers["idempotency-key"], at: performance.now() });
+      return answer(...(refusals.shift() ?? [201, {}, '{"id": "7"}']));
+    }
+    if (request.url.endsWith("/token")) return answer(200, {}, '{"token": "t"}');
+    if (request.method === "GET") return answer(200, {}, '{"items": [{"id": "7", "author": "ann", "published_at": 0, "body": {"text": "x"}}]}');
+    return answer(204, {});
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.after(() => server.close());
+  return { url: `http://127.0.0.1:${server.address().port}`, posts };
+}
+
+for (const [program, script] of [[process.execPath, "backend.mjs"], ["python3", "backend.py"]]) {
+  test(`${script} sends a post that is refused for now again, with the same key, when the server says`, async (t) => {
+    const { url, posts } = await busy(t);
+    const env = { PATH: process.env.PATH, FEEDGATE_URL: url, FEEDGATE_KEY: "key" };
+    const { stdout } = await promisify(execFile)(program, [fileURLToPath(new URL(script, import.meta.url)), "x"], { env });
+    assert.match(stdout, /^accepted {2}7$/m);
+    assert.equal(posts.length, 3);
+    assert.equal(new Set(posts.map(({ key }) => key)).size, 1);
+    assert.ok(posts[0].key);
+    assert.ok(posts[1].at - posts[0].at > 900, "Retry-After is a second");
+  });
+}
+
 test("a world that is filled through a proxy says what the proxy said", async (t) => {
   await assert.rejects(client(await proxy(t), "key")("GET", "/v1/stats"), SAYS);
 });

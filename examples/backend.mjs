@@ -11,17 +11,28 @@ const url = process.env.FEEDGATE_URL ?? "http://127.0.0.1:8080";
 const key = process.env.FEEDGATE_KEY;
 if (!key) throw new Error("set FEEDGATE_KEY to what stands in data/secrets/api_key");
 
-/** One request. A refusal is a problem (RFC 9457) that says what was wrong. */
+/** The longest wait that a server may ask for, in ms. */
+const WAIT_MAX_MS = 10_000;
+
+/** One request. A refusal is a problem (RFC 9457) that says what was wrong. Its head says `status` and `waitMs`. */
 async function call(method, path, body, headers = {}) {
   const response = await fetch(url + path, {
     method,
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
     body: body && JSON.stringify(body),
   });
-  const value = await json(response);
-  if (!response.ok) throw new Error(`${value.title}: ${value.detail}`);
-  return value;
+  try {
+    const value = await json(response);
+    if (response.ok) return value;
+    throw new Error(`${value.title}: ${value.detail}`);
+  } catch (error) {
+    const waitMs = 1000 * (Number(response.headers.get("retry-after")) || 0);
+    throw Object.assign(error, { status: response.status, waitMs });
+  }
 }
+
+/** Whether the request is to be sent again: the network failed, or the server, or a proxy, cannot answer now. */
+const isForLater = (error) => error instanceof TypeError || error.status === 429 || error.status >= 500;
 
 /** Accepted means on disk. Sent again with the same key, it stays one item. */
 async function publish(author, body, once = randomUUID()) {
@@ -29,8 +40,8 @@ async function publish(author, body, once = randomUUID()) {
     try {
       return await call("POST", "/v1/items", { author, body }, { "idempotency-key": once });
     } catch (error) {
-      if (!(error instanceof TypeError) || wait > 5000) throw error; // fetch throws it when the network fails
-      await sleep(wait);
+      if (!isForLater(error) || wait > 5000) throw error;
+      await sleep(Math.max(wait, Math.min(error.waitMs ?? 0, WAIT_MAX_MS)));
     }
   }
 }

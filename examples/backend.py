@@ -14,6 +14,15 @@ import uuid
 
 URL = os.environ.get("FEEDGATE_URL", "http://127.0.0.1:8080")
 KEY = os.environ.get("FEEDGATE_KEY", "")
+WAIT_MAX_SECS = 10  # the longest wait that a server may ask for
+
+
+class Later(SystemExit):
+    """A server, or a proxy, cannot answer now: the request is to be sent again, after `wait` seconds at least."""
+
+    def __init__(self, why, retry_after):
+        super().__init__(why)
+        self.wait = min(int(retry_after), WAIT_MAX_SECS) if retry_after.isdecimal() else 0
 
 
 def call(method, path, body=None, headers=()):
@@ -23,15 +32,18 @@ def call(method, path, body=None, headers=()):
     request = urllib.request.Request(URL + path, data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
-            status, text = response.status, response.read().decode("utf-8", "replace")
+            status, text, head = response.status, response.read().decode("utf-8", "replace"), response.headers
     except urllib.error.HTTPError as refusal:
-        status, text = refusal.code, refusal.read().decode("utf-8", "replace")
+        status, text, head = refusal.code, refusal.read().decode("utf-8", "replace"), refusal.headers
     try:
         answer = None if status < 300 and text == "" else json.loads(text)
+        why = f"{answer['title']}: {answer['detail']}" if status >= 300 else None
     except ValueError:
-        raise SystemExit(f"{status}: {text[:200]}") from None
-    if status >= 300:
-        raise SystemExit(f"{answer['title']}: {answer['detail']}")
+        why = f"{status}: {text[:200]}"
+    if why and (status == 429 or status >= 500):
+        raise Later(why, head.get("Retry-After", ""))
+    if why:
+        raise SystemExit(why)
     return answer
 
 
@@ -41,10 +53,10 @@ def publish(author, body):
     while True:
         try:
             return call("POST", "/v1/items", {"author": author, "body": body}, {"Idempotency-Key": key})
-        except OSError:  # the network failed: it may or may not have been accepted
+        except (OSError, Later) as error:  # it may or may not have been accepted
             if wait > 5:
                 raise
-            time.sleep(wait)
+            time.sleep(max(wait, getattr(error, "wait", 0)))
             wait *= 2
 
 
