@@ -2,7 +2,6 @@
 
 import { ago, avatar, drawing, el, field, keep, nameOf, names, pictures, textOf, trouble } from "../shared/draw.js";
 import { picture } from "../shared/pictures.js";
-import { once } from "../shared/random.js";
 import { Reader } from "../shared/reader.js";
 
 /** All posts are for friends on both sides; a list makes it fewer. */
@@ -12,7 +11,7 @@ class Phone {
   #reader = null;
   #opening = null; // the promise of the reader of the user who was chosen last
   #feed = null;
-  #likes = new Map(); // item → who likes it, newest first, and of which counts that was read
+  #likes = new Map(); // item → who likes it, newest first, and after which move around it that was read
   #draw = drawing(() => this.#shown());
   /** The comment that is being answered, or the post that is being commented on: {item, comment}. */
   #answering = null;
@@ -53,9 +52,8 @@ class Phone {
       ...lists.map((list) => [`Not ${list}`, { ...ALL, except_lists: [list] }]),
     ];
     const audience = el("select", { "aria-label": "Who may see it" }, options.map(([name], n) => el("option", { value: n }, name)));
-    const publish = (text) =>
-      this.#reader.do("post", { text, audience: options[audience.value][1], once: once() });
-    this.composer.replaceChildren(field({ label: "这一刻的想法…", button: "Post", send: (text) => publish(text).catch(trouble) }), audience);
+    const publish = (text, key) => this.#reader.do("post", { text, audience: options[audience.value][1], once: key });
+    this.composer.replaceChildren(field({ label: "这一刻的想法…", button: "Post", send: publish }), audience);
   }
 
   #shown() {
@@ -66,16 +64,19 @@ class Phone {
     this.#reader.watch(items.map(({ id }) => id));
   }
 
-  /** Reads the comments on a post once, and who likes it whenever the number has changed. */
+  /** Reads the comments on a post once, and who likes it whenever something has moved around it. */
   #look({ id, counts = {} }) {
     const [reader, likes] = [this.#reader, this.#likes];
     if (reader.comments(id) === null && !likes.has(id)) reader.after(reader.loadComments(id));
-    const known = likes.get(id) ?? { users: [], count: 0 };
-    likes.set(id, { ...known, count: counts.like ?? 0 });
-    if (known.count === (counts.like ?? 0)) return;
+    const moves = reader.moves(id);
+    const known = likes.get(id);
+    if (known?.moves === moves) return;
+    likes.set(id, { users: (counts.like && known?.users) || [], moves });
+    if (!counts.like) return;
     const read = async () => {
       const { reactions } = await reader.call("GET", `/v1/items/${id}/reactions?kind=like`);
-      likes.set(id, { users: reactions.map(({ user }) => user), count: counts.like ?? 0 });
+      if (likes.get(id).moves !== moves) return; // something has moved again
+      likes.set(id, { users: reactions.map(({ user }) => user), moves });
       this.#draw();
     };
     reader.after(read());
@@ -106,7 +107,7 @@ class Phone {
         (users.length > 0 || comments.length > 0) && el("div", { class: "around" },
           users.length > 0 && el("p", { class: "likes" }, "♥ ", names(users.map((user) => reader.person(user)), users.length)),
           comments.map((comment) => this.#comment(id, comment, comments))),
-        answering && field({ label: answering.comment ? `Answer ${reader.person(answering.author).name}` : "Comment", button: "Send", send: (text) => this.#say(id, text) })));
+        answering && field({ label: answering.comment ? `Answer ${reader.person(answering.author).name}` : "Comment", button: "Send", send: (text, key) => this.#say(answering, text, key) })));
   }
 
   #comment(item, { id, author, body, deleted, reply_to }, comments) {
@@ -120,13 +121,12 @@ class Phone {
   #answer(what) {
     this.#answering = what;
     this.#draw();
-    requestAnimationFrame(() => requestAnimationFrame(() => this.list.querySelector(".field input")?.focus()));
+    if (what) requestAnimationFrame(() => requestAnimationFrame(() => this.list.querySelector(".field input")?.focus()));
   }
 
-  async #say(item, text) {
-    const { comment } = this.#answering;
-    this.#answering = null;
-    await this.#reader.comment(item, text, comment).catch(trouble);
+  async #say(answering, text, key) {
+    await this.#reader.comment(answering.item, text, key, answering.comment);
+    if (this.#answering === answering) this.#answer(null);
   }
 }
 

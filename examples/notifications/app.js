@@ -9,6 +9,9 @@ const at = (id) => document.getElementById(id);
 
 const FEED = "notifications";
 
+/** What feedgate.toml says of the feed: items shown at most, and the milliseconds for which an item is shown. */
+const LIMITS = { cap: 500, ttl: 720 * 3_600_000 };
+
 /** Whose phone it is. */
 const USER = "yue";
 
@@ -98,7 +101,7 @@ async function open() {
   const opened = await mine;
   if (mine !== opening) return opened.close(); // the phone was locked meanwhile
   reader = opened;
-  feed = reader.feed(FEED, { unread: true });
+  feed = reader.feed(FEED, { unread: true, ...LIMITS });
   const { items } = await reader.call("GET", `/v1/users/${reader.user}/outbox`);
   for (const item of items) spoken.set(`item ${item.id}`, item);
   draw();

@@ -27,10 +27,13 @@ export class App {
     Object.assign(this, { world, viewers, actions: { ...ACTIONS, ...actions } });
   }
 
-  /** A token of this user, or of the first viewer, for the device that a page is; and who all viewers are. */
+  /**
+   * A token of this user, or of the first viewer, and who all viewers are. A page stores no position, so it is no
+   * device: of two pages with the same `device_id` the first would be ended.
+   */
   async session(user = this.viewers[0]) {
     if (!this.viewers.includes(user)) throw new Refused(404, "there is no such viewer");
-    const { token } = await this.world.call("POST", `/v1/users/${user}/token`, { device_id: `web-${user}`, ttl: TOKEN_SECS });
+    const { token } = await this.world.call("POST", `/v1/users/${user}/token`, { ttl: TOKEN_SECS });
     const viewers = await Promise.all(this.viewers.map((viewer) => this.world.call("GET", `/v1/users/${viewer}`)));
     return { user, token, viewers };
   }

@@ -7,7 +7,7 @@ async function ask(path, body) {
   const more = body && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   const answer = await fetch(path, more);
   const value = await json(answer);
-  if (!answer.ok) throw new Error(value.error);
+  if (!answer.ok) throw Object.assign(new Error(value.error), { status: answer.status });
   return value;
 }
 

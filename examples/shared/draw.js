@@ -1,6 +1,7 @@
 // Elements of a page. What people wrote is only ever text: strings become text nodes, and nothing here takes HTML.
 
 import { picture } from "./pictures.js";
+import { once } from "./random.js";
 
 for (const icon of document.querySelectorAll("link[data-picture]")) icon.href = picture(icon.dataset.picture);
 
@@ -74,8 +75,8 @@ export function drawing(draw) {
  */
 export function keep(list, parts) {
   const before = new Map([...list.children].map((child) => [child.dataset.key, child]));
-  const now = parts.map((part) => kept(before.get(part.key), part));
   const focused = list.contains(document.activeElement) && document.activeElement.matches("input");
+  const now = parts.map((part) => kept(before.get(part.key), part));
   const stays = new Set(now);
   for (const child of before.values()) if (!stays.has(child)) child.remove();
   now.forEach((child, n) => list.children[n] === child || list.insertBefore(child, list.children[n] ?? null));
@@ -94,23 +95,40 @@ function kept(old, { key, state, make }) {
   return made;
 }
 
-/** Takes over what stands in the field of an older element, and whether it had the focus. */
+/** Takes the fields of an older element over, each for the one with the same label, and remembers which had the focus. */
 function restore(old, made) {
   made.classList.add("again");
-  const [from, to] = [old, made].map((element) => element.querySelector("input"));
-  if (!from || !to) return;
-  to.value = from.value;
-  if (from === document.activeElement) to.dataset.focus = "true";
+  const fields = (element) => new Map([...element.querySelectorAll("input")].map((input) => [input.getAttribute("aria-label"), input]));
+  const before = fields(old);
+  for (const [label, field] of fields(made)) {
+    const kept = before.get(label);
+    if (!kept) continue;
+    if (kept === document.activeElement) kept.dataset.focus = "true";
+    field.replaceWith(kept);
+  }
 }
 
-/** A field with a button; `send` gets the text, and the field is empty again. */
+/**
+ * A field with a button. `send` gets the text and a key, and answers a promise. Once it has succeeded, the field is
+ * empty. If it fails, the text stays, and the same text is sent again with the same key: so it is one post.
+ */
 export function field({ label, button, send }) {
   const input = el("input", { "aria-label": label, placeholder: label, maxlength: 500, autocomplete: "off", required: true });
-  const submit = (event) => {
+  const submit = async (event) => {
     event.preventDefault();
-    const text = input.value.trim();
-    input.value = "";
-    if (text) send(text);
+    // A part that is made again keeps the field of before, so it may be another one than `input`.
+    const field = event.target.querySelector("input");
+    const text = field.value.trim();
+    if (text === "" || field.readOnly) return;
+    if (field.sent?.text !== text) field.sent = { text, key: once() };
+    field.readOnly = true;
+    try {
+      await send(text, field.sent.key);
+      [field.value, field.sent] = ["", null];
+    } catch (error) {
+      trouble(error);
+    }
+    field.readOnly = false;
   };
   return el("form", { class: "field", onsubmit: submit }, input, el("button", { class: "main" }, button));
 }

@@ -14,8 +14,8 @@ import { Feed, FeedGap } from "../feed.js";
 import { again } from "./again.js";
 import { json } from "./answer.js";
 import { act, session } from "./backend.js";
+import { Comments } from "./comments.js";
 import { trouble } from "./draw.js";
-import { once } from "./random.js";
 
 /** Items of a page. */
 const PAGE = 20;
@@ -29,12 +29,18 @@ const COUNT_AFTER_MS = 200;
 /** The code with which a channel of an item ends when the item is gone. */
 const GONE = 2001;
 
+/** A backend that gives a user no session has signed the user out: the SDK stops, and does not ask without end. */
+function refused(error) {
+  throw [401, 403].includes(error.status) ? new Centrifuge.UnauthorizedError(error.message) : error;
+}
+
 export class Reader {
   #feeds = [];
   #people = new Map(); // user → {name, avatar}; null while it is being asked
-  #comments = new Map(); // item → Map of id → comment
+  #comments = new Comments();
   #watched = new Map(); // item → its subscription
   #around = new Map(); // item → what has moved around it since a page said it
+  #moves = new Map(); // item → how often something has moved around it
 
   /** A session of this user; without one, of the first user whom the backend offers. */
   static async open(user, changed) {
@@ -46,8 +52,7 @@ export class Reader {
     for (const { user: id, ...person } of viewers) this.#people.set(id, person);
     this.client = new Centrifuge(`${server.replace(/^http/, "ws")}/connection/websocket`, {
       token,
-      data: { device_id: `web-${user}` },
-      getToken: async () => (this.token = (await session(user)).token),
+      getToken: async () => (this.token = (await session(user).catch(refused)).token),
     });
     for (const event of ["connected", "connecting", "disconnected"]) this.client.on(event, () => changed());
     this.client.connect();
@@ -95,7 +100,7 @@ export class Reader {
     return act(action, { as: this.user, ...asked });
   }
 
-  /** A list that keeps itself. `unread`: it counts what is unread. */
+  /** A list that keeps itself. `unread`: it counts what is unread. `cap` and `ttl`: as the settings of the feed have them. */
   feed(name, options = {}) {
     const feed = new LiveFeed(this, name, options);
     this.#feeds.push(feed);
@@ -117,27 +122,25 @@ export class Reader {
     this.around(await this.call(on ? "PUT" : "DELETE", `/v1/items/${id}/reactions/like/${this.user}`));
   }
 
-  /** Writes a comment, once however often the request is sent. */
-  async comment(id, text, reply_to) {
-    await this.call("POST", `/v1/items/${id}/comments`, { body: { text }, ...(reply_to && { reply_to }) }, { "idempotency-key": once() });
+  /** Writes a comment. `key` is of the caller: the same key is one comment, however often it is sent. */
+  async comment(id, text, key, reply_to) {
+    await this.call("POST", `/v1/items/${id}/comments`, { body: { text }, ...(reply_to && { reply_to }) }, { "idempotency-key": key });
     await this.loadComments(id);
   }
 
   /** The comments on an item, oldest first; null if they were not loaded. */
   comments(id) {
-    const comments = this.#comments.get(id);
-    return comments ? [...comments.values()].sort((a, b) => a.created_at - b.created_at || (BigInt(a.id) < BigInt(b.id) ? -1 : 1)) : null;
+    return this.#comments.on(id);
   }
 
   async loadComments(id) {
-    const { comments } = await this.call("GET", `/v1/items/${id}/comments?limit=100`);
-    this.#comments.set(id, new Map(comments.map((comment) => [comment.id, comment])));
+    await this.#comments.load(id, async () => (await this.call("GET", `/v1/items/${id}/comments?limit=100`)).comments);
     this.changed();
   }
 
   /** Keeps comments no longer. */
   forgetComments(id) {
-    this.#comments.delete(id);
+    this.#comments.forget(id);
     this.changed();
   }
 
@@ -153,8 +156,14 @@ export class Reader {
     return { ...item, ...this.#around.get(item.id) };
   }
 
+  /** How often something has moved around an item. Who has reacted may be others now, also if the counts are the same. */
+  moves(id) {
+    return this.#moves.get(id) ?? 0;
+  }
+
   /** Takes in what is so now around an item, such as {id, counts, own}; what is not named stays. */
   around({ id, ...state }) {
+    this.#moves.set(id, this.moves(id) + 1);
     const { counts, own, ref_item, ref_gone } = { ...this.#around.get(id), ...state };
     this.#around.set(id, JSON.parse(JSON.stringify({ counts, own, ref_item, ref_gone })));
     this.changed();
@@ -183,14 +192,13 @@ export class Reader {
     this.client.removeSubscription(subscription);
   }
 
-  #moved(id, { op, counts, comment, id: gone, people }) {
+  #moved(id, news) {
+    const { op, counts, people } = news;
     this.#meet(people);
-    const comments = this.#comments.get(id);
     if (op === "counts") this.around({ id, counts });
     if (op === "changed") this.after(this.#reread(id));
-    if (op === "missed" && comments) this.after(this.loadComments(id));
-    if (op === "comment" && !((comments?.get(comment.id)?.version ?? 0) > comment.version)) comments?.set(comment.id, comment);
-    if (op === "uncomment") comments?.delete(gone);
+    if (op === "missed" && this.#comments.has(id)) this.after(this.loadComments(id));
+    if (op === "comment" || op === "uncomment") this.#comments.take(id, news);
     this.changed();
   }
 
@@ -207,12 +215,13 @@ export class Reader {
 
 class LiveFeed {
   unread = 0;
-  #feed = new Feed();
+  #feed;
   #loads = 0; // how often page one was asked for
   #counting = null; // the timer of the next question for how much is unread
 
-  constructor(reader, name, { unread = false }) {
+  constructor(reader, name, { unread = false, ...limits }) {
     Object.assign(this, { reader, name, counts: unread });
+    this.#feed = new Feed(limits);
     const data = { deliver: "items", ...(unread && { unread }) };
     // The SDK asks for the state at first, and again when its position cannot be recovered.
     const subscription = reader.client.newSubscription(name, { data, getState: () => this.load() });

@@ -43,7 +43,7 @@ export const client = (url, key) => async (method, path, body, headers = {}) => 
     body: body && JSON.stringify(body),
   });
   const value = await json(response);
-  if (!response.ok) throw new Error(`${method} ${path}: ${value.title}: ${value.detail}`);
+  if (!response.ok) throw Object.assign(new Error(`${method} ${path}: ${value.title}: ${value.detail}`), { status: response.status });
   return value;
 };
 

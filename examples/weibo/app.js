@@ -1,7 +1,6 @@
 // The page of the example Weibo: the feed of one user, what moves around its posts, and the search.
 
 import { ago, avatar, drawing, el, field, keep, nameOf, pictures, textOf, trouble } from "../shared/draw.js";
-import { once } from "../shared/random.js";
 import { Reader } from "../shared/reader.js";
 
 const at = (id) => document.getElementById(id);
@@ -54,7 +53,7 @@ function post(item, comments) {
         action("repost", "Repost", counts.reposts, { onclick: () => begin(reposting === id ? null : id), "aria-expanded": `${reposting === id}` }),
         action("comment", "Comments", counts.comments, { onclick: () => toggle(), "aria-expanded": `${comments !== null}` }),
         action("like", "Like", counts.like, { onclick: () => reader.like(id, !liked).catch(trouble), "aria-pressed": `${liked}` })),
-      reposting === id && field({ label: "Say something about it", button: "Repost", send: (text) => repost(item, text) }),
+      reposting === id && field({ label: "Say something about it", button: "Repost", send: (text, key) => repost(item, text, key) }),
       comments && thread(id, comments)));
 }
 
@@ -77,7 +76,7 @@ function original({ ref, ref_item, ref_gone }) {
 const thread = (id, comments) =>
   el("div", { class: "thread" },
     comments.map((comment) => commentView(comment, comments)),
-    field({ label: "Write a comment", button: "Send", send: (text) => reader.comment(id, text).catch(trouble) }));
+    field({ label: "Write a comment", button: "Send", send: (text, key) => reader.comment(id, text, key) }));
 
 function commentView({ author, body, deleted, reply_to, created_at }, comments) {
   if (deleted) return el("p", { class: "comment gone" }, "This comment was deleted.");
@@ -92,15 +91,11 @@ function begin(id) {
   draw();
 }
 
-async function repost({ id, ref, author, body }, said) {
+async function repost({ id, ref, author, body }, said, key) {
   // A repost of a repost brings the first original along, and quotes who said what on the way.
   const quoted = ref ? ` //@${reader.person(author).name}：${textOf(body)}` : "";
-  await publish({ text: said + quoted, ref: ref ?? id });
+  await reader.do("post", { text: said + quoted, ref: ref ?? id, once: key });
   begin(null);
-}
-
-async function publish(post) {
-  await reader.do("post", { ...post, once: once() }).catch(trouble);
 }
 
 function me() {
@@ -163,7 +158,7 @@ async function enter(user) {
   const choices = reader.viewers.map(({ user, name }) => el("option", { value: user, selected: user === reader.user }, name));
   const choose = (event) => (location.search = `?as=${event.target.value}`);
   at("viewer").replaceChildren(avatar(reader.person(reader.user)), el("select", { "aria-label": "Viewer", onchange: choose }, choices));
-  at("composer").replaceChildren(el("div", { class: "card composer" }, field({ label: "有什么新鲜事想分享给大家？", button: "Post", send: (text) => publish({ text }) })));
+  at("composer").replaceChildren(el("div", { class: "card composer" }, field({ label: "有什么新鲜事想分享给大家？", button: "Post", send: (text, key) => reader.do("post", { text, once: key }) })));
   await loadFollowing();
 }
 

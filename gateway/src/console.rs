@@ -123,6 +123,7 @@ const SHARED: &[Asset] = &[
     example!("shared/again.js", JS),
     example!("shared/answer.js", JS),
     example!("shared/app.js", JS),
+    example!("shared/comments.js", JS),
     example!("shared/draw.js", JS),
     example!("shared/page.css", CSS),
     example!("shared/pictures.js", JS),
@@ -160,11 +161,11 @@ mod tests {
     }
 
     #[test]
-    fn the_console_has_fewer_than_172_kilobytes_and_the_products_add_fewer_than_110() {
+    fn the_console_has_fewer_than_173_kilobytes_and_the_products_add_fewer_than_112() {
         let console = bytes(ASSETS);
-        assert!(console < 172_000, "{console}");
+        assert!(console < 173_000, "{console}");
         let products = bytes(products()) - SDK.len() - REDUCER.len();
-        assert!(products < 110_000, "{products}");
+        assert!(products < 112_000, "{products}");
     }
 
     /// Where a link of a file leads that stands at this path.

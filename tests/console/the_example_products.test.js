@@ -65,6 +65,45 @@ test("weibo: likes, comments and posts of others come to the page by themselves"
   await fits(t, url);
 });
 
+test("weibo: two windows of one user both stay live", async (t) => {
+  const { server, url, page } = await open(t, "weibo", { query: "?as=xia" });
+  await post(page.getByRole("feed"), "凌晨四点的断桥").waitFor();
+  const other = await visit(t, `${url}?as=xia`);
+  await post(other.getByRole("feed"), "凌晨四点的断桥").waitFor();
+  for (const window of [page, other]) await window.locator("#me .live").waitFor();
+  await server.publish("news", { text: "快讯：两扇窗" });
+  for (const window of [page, other]) await post(window.getByRole("feed"), "快讯：两扇窗").waitFor();
+});
+
+test("weibo: a text whose sending fails stays in its field, and is one post and one comment when it is sent again", async (t) => {
+  const { server, page } = await open(t, "weibo", { query: "?as=xia" });
+  const bridge = post(page.getByRole("feed"), "凌晨四点的断桥");
+  await bridge.getByRole("button", { name: "Comments" }).click();
+  for (const [path, label, text] of [
+    ["**/actions/post", "有什么新鲜事想分享给大家？", "only one"],
+    ["**/items/104/comments", "Write a comment", "only once"],
+  ]) {
+    // The request is carried out, and its answer is lost.
+    await page.route(path, async (route) => {
+      await route.fetch();
+      await route.abort();
+    }, { times: 1 });
+    const field = page.getByLabel(label);
+    await field.fill(text);
+    await field.press("Enter");
+    await until("the sending has failed", async () => await field.evaluate(({ readOnly }) => !readOnly));
+    await like(server, "104", `late-${text.length}`);
+    await says("the post is drawn again", bridge.getByRole("button", { name: "Like" }), text === "only one" ? "♥51" : "♥52");
+    assert.equal(await field.inputValue(), text);
+    await field.press("Enter");
+    await until("the field is empty", async () => (await field.inputValue()) === "");
+  }
+  const { items } = await server.call("GET", "/v1/users/xia/outbox");
+  assert.equal(items.filter(({ body }) => body.text === "only one").length, 1);
+  const { comments } = await server.call("GET", "/v1/items/104/comments?limit=100");
+  assert.equal(comments.filter(({ body }) => body.text === "only once").length, 1);
+});
+
 test("weibo: a repost shows its original as it is now, and says when it is gone", async (t) => {
   const { server, url, page } = await open(t, "weibo", { query: "?as=xia" });
   const repost = post(page.getByRole("feed"), "杯子是我的");
@@ -156,6 +195,10 @@ test("moments: two phones show who sees what, and a post for the family comes to
 
   await like(server, "208", "mama");
   await post(mama, "在学织围巾").getByText("妈妈 and 小明").waitFor();
+  // The third is no friend of mama's, so the number that she is told stays.
+  const ops = [["add", "hong"], ["remove", "ming"], ["add", "qiang"]].map(([op, user]) => ({ op, item: "208", kind: "like", user }));
+  await server.call("POST", "/v1/reactions/batch", { ops });
+  await post(mama, "在学织围巾").getByText("小红 and 妈妈").waitFor();
   await page.getByLabel("User of the second phone").selectOption("ming");
   await boss.getByLabel("Who may see it").selectOption("Only family");
   await boss.getByLabel("这一刻的想法…").fill("only for you");
