@@ -73,9 +73,7 @@ func (a *app) run() error {
 	if err := a.listen(); err != nil {
 		return err
 	}
-	if err := a.client.Connect(); err != nil {
-		return err
-	}
+	_ = a.client.Connect() // an error was told to OnError, and the SDK tries again
 	if a.feed.Position == nil {
 		a.load()
 	} else {

@@ -33,6 +33,7 @@ const SDKS = {
 const { sdk, ways } = SDKS[process.env.FEEDGATE_SDK ?? "javascript"];
 
 export const WebSocket = require("ws");
+export const { WebSocketServer } = WebSocket;
 export const { EventSource } = require("eventsource");
 export const Centrifuge = sdk();
 export const WAYS = ways;

@@ -1,10 +1,12 @@
 // The apps of examples/ against the real server: page one, an older page, live changes, a kill of the app, a kill of the
 // server, and a position that the server does not know. A file that cannot be written, one that cannot be read, and one
-// of another user. A token that is refused.
+// of another user. A token that is refused, and one that does not come.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, rmdir, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -14,6 +16,7 @@ import { fileURLToPath } from "node:url";
 
 import { Home } from "../actors/home.js";
 import { TOOLS } from "../actors/process.js";
+import { WebSocketServer } from "../actors/sdk.js";
 import { until } from "../actors/until.js";
 
 const EXAMPLES = fileURLToPath(new URL("../../examples", import.meta.url));
@@ -156,3 +159,22 @@ for (const [language, commandIn] of Object.entries(APPS)) {
     await refused.gone;
   });
 }
+
+test("each example app asks for a token again if no answer comes within ten seconds", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "feedgate-app-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  await Promise.all(Object.entries(APPS).map(async ([language, commandIn]) => {
+    let asked = 0;
+    const silent = createServer(() => (asked += 1)).listen(0, "127.0.0.1");
+    t.after(() => (silent.closeAllConnections(), silent.close()));
+    await once(silent, "listening");
+    const sockets = new WebSocketServer({ noServer: true });
+    silent.on("upgrade", (request, socket, head) => {
+      if (request.headers.upgrade === "websocket") sockets.handleUpgrade(request, socket, head, () => {});
+      else asked += 1; // Java asks for HTTP/2 in the same request
+    });
+    const server = { url: `http://127.0.0.1:${silent.address().port}`, key: "key" };
+    const run = new Run(t, await commandIn(folder), server, join(folder, `${language}.json`));
+    await until(`${language} asks again`, () => asked > 1, { withinSecs: 120, seen: () => run.said.slice(-5) });
+  }));
+});
