@@ -154,6 +154,28 @@ test("weibo: a page that misses a change loads its list again, and asks until it
   assert.equal(asked, 3);
 });
 
+test("weibo: a page to whose user the backend gives no token any more stops asking", async (t) => {
+  const product = await Product.start(t, "weibo");
+  const page = await blank(await browser(t));
+  await page.addInitScript(() => {
+    let kept;
+    Object.defineProperty(globalThis, "Centrifuge", {
+      get: () => kept,
+      set: (Sdk) => (kept = class extends Sdk {
+        constructor(...options) {
+          super(...options);
+          globalThis.client = this;
+        }
+      }),
+    });
+  });
+  await page.goto(`${await product.page(t)}?as=xia`);
+  await page.locator("#me .live").waitFor();
+  await page.route("**/session?as=xia", (route) => route.fulfill({ status: 401, json: { error: "signed out" } }));
+  await product.server.call("POST", "/v1/users/xia/revoke");
+  await until("the SDK has stopped", () => page.evaluate(() => client.state === "disconnected"));
+});
+
 test("weibo: a search waits until the page knows who searches", async (t) => {
   const { page } = await open(t, "weibo", { query: "?as=xia" });
   let answer;
