@@ -103,7 +103,7 @@ impl Feeds {
     /// The items of these ids as the feed shows them to its reader now, in the order asked; `None` for one that it does
     /// not show. A feed shows no item that is too old for it. A ranked feed shows an item if its reader may see it as
     /// the original of a repost. It says of each item that it is addressed to the reader: no unfollow takes it away.
-    pub(super) async fn shown(&self, key: InboxKey, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+    pub async fn shown(&self, key: InboxKey, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         let (is_shown, ranked) = (self.shown_in(key.feed), self.named().is_ranked(key.feed));
         let found = match ranked {
             true => self.archive.originals(ids, Viewer::User(Some(key.reader))).await?,
@@ -114,14 +114,6 @@ impl Feeds {
             Some(if ranked { Arc::new(Item { direct: true, ..(*item).clone() }) } else { item })
         };
         Ok(found.into_iter().map(shown).collect())
-    }
-
-    /// The first of these items that this feed shows to its reader now; `None` if it shows none of them.
-    pub async fn first_shown(&self, key: InboxKey, items: &[ItemId]) -> Result<Option<Arc<Item>>> {
-        if items.is_empty() {
-            return Ok(None);
-        }
-        Ok(self.shown(key, items).await?.into_iter().flatten().next())
     }
 
     /// Whether this feed shows an item now: not if it is too old for it.

@@ -20,7 +20,7 @@ mod window;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Cards, Changes, Limit, Stretch, people_of};
+use super::{Cards, Changes, Feeds, Limit, Stretch, people_of};
 use crate::error::Result;
 use crate::inboxes::{Log, Numbered};
 use crate::{DisplayKey, InboxKey, Item, ItemId, Op, Position, UserNo};
@@ -70,7 +70,7 @@ impl Pages {
         let now = feeds.retention.now();
         let adds = living_adds(&log.entries);
         let shown = above_floor(&adds, log.floor);
-        let end = self.end(key, &shown, log.floor).await?;
+        let end = feeds.end(key, &shown, log.floor).await?;
         let unread = self.unread(key, &log, &adds, end, seen).await?;
         let mut stretch = Stretch::new(limit.into());
         let mut descent = Descent::new(&log, shown, before, end, READ_MAX);
@@ -94,24 +94,26 @@ impl Pages {
         }
     }
 
-    /// The last add that a feed with a cap shows; `None` if it ends by itself.
-    async fn end(&self, key: InboxKey, shown: &[DisplayKey], floor: Option<DisplayKey>) -> Result<Option<DisplayKey>> {
-        let feeds = &self.changes.feeds;
-        let Some(most) = feeds.named().cap(key.feed) else { return Ok(None) };
-        match End::of(shown, floor, most) {
-            End::At(end) => Ok(end),
-            End::Below(below) => {
-                let adds = feeds.archive.feed_below(key, below, feeds.backfill).await?;
-                Ok(adds.get(below.limit - 1).map(|add| add.key))
-            }
-        }
-    }
-
     /// The items behind `places` that the feed shows, each at the place that is given.
     async fn shown(&self, key: InboxKey, places: &[DisplayKey]) -> Result<impl Iterator<Item = Arc<Item>>> {
         let ids: Vec<ItemId> = places.iter().map(|place| place.item).collect();
         let found = self.changes.feeds.shown(key, &ids).await?.into_iter().zip(places);
         Ok(found.filter_map(|(item, place)| Some(item?.at(*place))))
+    }
+}
+
+impl Feeds {
+    /// The last add that a feed with a cap shows; `None` if it ends by itself. `shown` is what the log shows above its
+    /// floor, oldest first.
+    async fn end(&self, key: InboxKey, shown: &[DisplayKey], floor: Option<DisplayKey>) -> Result<Option<DisplayKey>> {
+        let Some(most) = self.named().cap(key.feed) else { return Ok(None) };
+        match End::of(shown, floor, most) {
+            End::At(end) => Ok(end),
+            End::Below(below) => {
+                let adds = self.archive.feed_below(key, below, self.backfill).await?;
+                Ok(adds.get(below.limit - 1).map(|add| add.key))
+            }
+        }
     }
 }
 

@@ -1,22 +1,27 @@
 //! How a reader stands to a feed when a notice is due: what is unread, and which item is the newest.
 //!
 //! ```text
-//!   an inbox ─▶ the adds beyond what a device has acknowledged or the reader has seen, that still live
-//!   none, or one that the post has not reached yet ─▶ the item that was noted, if it still comes to the reader
+//!   the log has not the item that was noted ─▶ the item, if it still comes to the reader, and all that is unread
+//!   the log has it ─▶ all that is unread: no device has acknowledged it, and the reader has not seen it
+//!   no inbox ─▶ the item that was noted ─▶ if it is gone: the newest that is left of those noted before it
 //! ```
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Notice, PushDevice, UNREAD_MAX};
+use feedgate_common::archive::{Below, Notice, PushDevice, UNREAD_MAX};
 use feedgate_common::around::brought_to;
 use feedgate_common::error::Result;
-use feedgate_common::feed::{Feeds, living};
+use feedgate_common::feed::Feeds;
 use feedgate_common::inboxes::{Log, Numbered};
-use feedgate_common::{InboxKey, Item, ItemId, Millis, Op, Seen, Sessions, UserNo};
+use feedgate_common::{DisplayKey, InboxKey, Item, ItemId, Millis, Op, Seen, Sessions};
+use futures_util::future::try_join;
 
-/// How many of the unread items are looked at, to find one that the reader may see.
+/// How many items are looked at, to find one that the reader may see.
 const LOOKED_AT: usize = 16;
+
+/// The items of one notice were published within this time of each other, in ms. Any other was told before, or is not
+/// told.
+const TOGETHER: u64 = 24 * 3600 * 1000;
 
 /// How many items the reader has not seen, and the newest of them; `None` if there is nothing to tell.
 pub(super) async fn standing(
@@ -26,16 +31,27 @@ pub(super) async fn standing(
     devices: &[PushDevice],
     now: Millis,
 ) -> Result<Option<(u32, Arc<Item>)>> {
-    let Some(log) = feeds.inboxes().log(notice.key).await? else { return noted(feeds, notice).await };
-    let acked = acknowledged(sessions, &log, notice.key, devices, now).await?;
-    let unread = unread(&log, notice.key.reader, acked.max(seen(feeds, &log, notice.key).await?));
-    if unread.is_empty() && !has(&log, notice.item) {
-        return noted(feeds, notice).await;
+    let key = notice.key;
+    let (log, seen) = try_join(feeds.inboxes().log(key), feeds.archive().seen(key)).await?;
+    let Some(log) = log else {
+        return match noted(feeds, notice).await? {
+            Some(item) => Ok(Some((notice.count, item))),
+            None => left(feeds, notice, seen).await,
+        };
+    };
+    let acked = acknowledged(sessions, &log, key, devices, now).await?;
+    let unread = feeds.unread_in(key, &log, seen, acked).await?;
+    let count = |all: usize| u32::try_from(all).unwrap_or(u32::MAX).min(UNREAD_MAX);
+    // A note is stored before the step that brings its item, so the notice may be due before the step is taken.
+    if !has(&log, notice.item)
+        && let Some(item) =
+            noted(feeds, notice).await?.filter(|item| is_to_come(item.key(), item.published_at, &log, seen))
+    {
+        return Ok(Some((count(unread.len() + 1), item)));
     }
-    let looked_at = &unread[..unread.len().min(LOOKED_AT)];
-    let newest = feeds.first_shown(notice.key, looked_at).await?;
-    let count = u32::try_from(unread.len()).unwrap_or(u32::MAX).min(UNREAD_MAX);
-    Ok(newest.map(|newest| (count, newest)))
+    let newest_first: Vec<ItemId> = unread.iter().rev().take(LOOKED_AT).copied().collect();
+    let newest = feeds.shown(key, &newest_first).await?.into_iter().flatten().next();
+    Ok(newest.map(|newest| (count(unread.len()), newest)))
 }
 
 /// The greatest position that one of the devices has acknowledged in this log; 0 if none has.
@@ -57,39 +73,51 @@ async fn acknowledged(
     Ok(greatest)
 }
 
-/// The position up to which the reader has seen this log, on any device; 0 if the reader has seen nothing of it.
-async fn seen(feeds: &Feeds, log: &Log, key: InboxKey) -> Result<u64> {
-    let seen = feeds.archive().seen(key).await?;
-    Ok(Seen::of_log(seen, log.head).position.offset)
-}
-
-/// The living items of others than the reader whose add stands beyond `known`, the last one first.
-fn unread(log: &Log, reader: UserNo, known: u64) -> Vec<ItemId> {
-    let from = log.entries.partition_point(|numbered| numbered.seq <= known);
-    let beyond = &log.entries[from..];
-    let mut left: HashSet<ItemId> = living(beyond).into_iter().map(|key| key.item).collect();
-    let of_others = |numbered: &&Numbered| numbered.entry.op == Op::Add && numbered.entry.author != reader;
-    let adds = beyond.iter().rev().filter(of_others);
-    adds.map(|numbered| numbered.entry.key.item).filter(|item| left.remove(item)).collect()
-}
-
 fn has(log: &Log, item: ItemId) -> bool {
     let is_add = |numbered: &Numbered| numbered.entry.op == Op::Add && numbered.entry.key.item == item;
     log.entries.iter().any(is_add)
 }
 
+/// Whether an item that the log has not is still to come. The log may also have been cut since: then the item stands at
+/// or below the floor, and the reader has seen it if it is no newer than what was seen.
+fn is_to_come(key: DisplayKey, published_at: Millis, log: &Log, seen: Option<Seen>) -> bool {
+    let may_be_cut = log.floor.is_some_and(|floor| key <= floor);
+    !may_be_cut || seen.is_none_or(|seen| published_at > seen.until)
+}
+
 /// The item that was noted, if it lives and still comes to the reader. An item that comes to the reader only by a
 /// ranking is not told.
-async fn noted(feeds: &Feeds, notice: &Notice) -> Result<Option<(u32, Arc<Item>)>> {
+async fn noted(feeds: &Feeds, notice: &Notice) -> Result<Option<Arc<Item>>> {
     let (archive, reader) = (feeds.archive(), notice.key.reader);
-    let Some(item) = feeds.first_shown(notice.key, &[notice.item]).await? else { return Ok(None) };
+    let Some(item) = feeds.shown(notice.key, &[notice.item]).await?.remove(0) else { return Ok(None) };
     let brought = brought_to(&**archive, reader, &[Some(item.clone())]).await?;
-    Ok(brought.contains(&item.id).then_some((notice.count, item)))
+    Ok(brought.contains(&item.id).then_some(item))
+}
+
+/// What is left to tell a reader without an inbox to whom the item that was noted does not come any more: the newest of
+/// the items that were noted before it. An item that was noted alone may be a line of notifications that was made anew:
+/// it is addressed to its reader, and the new item has the time of the old one.
+async fn left(feeds: &Feeds, notice: &Notice, seen: Option<Seen>) -> Result<Option<(u32, Arc<Item>)>> {
+    let (archive, key) = (feeds.archive(), notice.key);
+    let alone = notice.count <= 1;
+    if alone && archive.addressed(key.reader, &[notice.item]).await?.is_empty() {
+        return Ok(None);
+    }
+    let published = archive.published(&[notice.item]).await?;
+    let Some((_, at)) = published.into_iter().flatten().next() else { return Ok(None) };
+    let within = if alone { 0 } else { TOGETHER };
+    let adds = archive.feed_below(key, Below::newest(LOOKED_AT), feeds.backfill()).await?;
+    let others = adds.iter().filter(|add| add.author != key.reader && (add.outbox_seq == 0 || !alone));
+    let others: Vec<ItemId> = others.map(|add| add.key.item).collect();
+    let is_unseen = |item: &Arc<Item>| seen.is_none_or(|seen| item.published_at > seen.until);
+    let shown = feeds.shown(key, &others).await?.into_iter().flatten();
+    let newest = shown.filter(is_unseen).find(|item| item.published_at.abs_diff(at) <= within);
+    Ok(newest.map(|newest| (notice.count.saturating_sub(1).max(1), newest)))
 }
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::{DisplayKey, Entry, Epoch, Position, Watermarks};
+    use feedgate_common::{Entry, Epoch, Position, UserNo, Watermarks};
 
     use super::*;
 
@@ -111,11 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn unread_is_what_was_added_beyond_the_position_and_lives() {
-        let log = log(&[(Op::Add, 1), (Op::Add, 2), (Op::Add, 3), (Op::Update, 1), (Op::Delete, 2)]);
-        let ids = |acked| unread(&log, UserNo(1), acked).into_iter().map(|item| item.0).collect::<Vec<_>>();
-        assert_eq!([ids(0), ids(11), ids(13)], [vec![3, 1], vec![3], vec![]]);
-        assert_eq!(unread(&log, UserNo(9), 0), [], "s10: one's own items are never unread");
+    fn an_item_that_the_log_has_not_is_to_come_unless_the_log_was_cut_and_the_reader_has_seen_it() {
+        let log = log(&[(Op::Add, 1), (Op::Add, 2), (Op::Delete, 2)]);
         assert!(has(&log, ItemId(2)) && !has(&log, ItemId(4)));
+        let key = DisplayKey { rank: 7, item: ItemId(4) };
+        let seen = |until| Some(Seen { until, ..Seen::of_log(None, log.head) });
+        let is_to_come = |floor, seen| is_to_come(key, 70, &Log { floor, ..log.clone() }, seen);
+        assert!(is_to_come(None, seen(70)), "nothing was cut");
+        assert!(is_to_come(key.just_below(), seen(70)), "only what stands lower was cut");
+        assert_eq!([None, seen(69), seen(70)].map(|seen| is_to_come(Some(key), seen)), [true, true, false]);
     }
 }

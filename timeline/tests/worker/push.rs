@@ -6,8 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use feedgate_common::archive::{DeadNotice, Note, Notice, PushDevice, PushNotices, Settled, Write};
+use feedgate_common::archive::{
+    DeadNotice, Note, Notice, Publish, PushDevice, PushNotices, Settled, Write,
+};
 use feedgate_common::error::{Result, StoreError};
+use feedgate_common::feed::Feeds;
+use feedgate_common::named::{NamedFeed, NamedFeeds};
 use feedgate_common::sessions::{
     Claim, Claimed, Confirmed, Held, Holders, Renewed, SavePosition, SessionInfo, Sessions, Token,
 };
@@ -19,7 +23,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::town::{NOW, STEP_MAX, Town, eventually, settings};
+use crate::town::{BACKFILL, NOW, STEP_MAX, Town, eventually, settings};
 
 const NODE: &str = "n1";
 
@@ -183,15 +187,8 @@ impl Away {
         away
     }
 
-    async fn register(&self, user: usize, device: &str) {
-        let device = PushDevice {
-            device: device.parse().unwrap(),
-            platform: "fcm".into(),
-            token: "t".into(),
-            feeds: vec![FeedId::MAIN],
-            since: 1,
-        };
-        assert!(self.town.stores.archive.register(self.town.no(user), device).await.unwrap());
+    async fn register(&self, user: usize, name: &str) {
+        assert!(self.town.stores.archive.register(self.town.no(user), device(name, "t")).await.unwrap());
     }
 
     /// Works until everything that was accepted is delivered, and noted.
@@ -210,8 +207,11 @@ impl Away {
 
     /// A sender that runs until it is stopped.
     fn sender(&self) -> Sending {
-        let (feeds, sessions) = (self.town.feeds(), self.sessions.clone());
-        let sender = Sender::new(feeds, sessions, self.receiver.clone(), self.settings.clone());
+        self.sender_of(self.town.feeds(), self.receiver.clone())
+    }
+
+    fn sender_of(&self, feeds: Arc<Feeds>, courier: Arc<dyn Courier>) -> Sending {
+        let sender = Sender::new(feeds, self.sessions.clone(), courier, self.settings.clone());
         let stop = CancellationToken::new();
         let until = stop.clone();
         Sending { stop, task: tokio::spawn(async move { sender.run(until).await }) }
@@ -219,7 +219,10 @@ impl Away {
 
     /// Sends until nothing is left to be sent.
     async fn send(&self) {
-        let sending = self.sender();
+        self.send_by(self.sender()).await;
+    }
+
+    async fn send_by(&self, sending: Sending) {
         eventually("no notice is left", async || self.left().await == 0).await;
         sending.stop().await;
     }
@@ -281,6 +284,11 @@ fn at_once() -> PushSettings {
     }
 }
 
+fn device(name: &str, token: &str) -> PushDevice {
+    let (device, feeds) = (name.parse().unwrap(), vec![FeedId::MAIN]);
+    PushDevice { device, platform: "fcm".into(), token: token.into(), feeds, since: 1 }
+}
+
 fn one(user: usize, unread: u64, newest: u64) -> (String, u64, String) {
     (format!("user-{user}"), unread, newest.to_string())
 }
@@ -312,6 +320,46 @@ async fn a_reader_without_an_inbox_is_told_of_what_was_noted() {
     }
     away.deliver().await;
     assert_eq!(away.told().await, [vec![one(1, 3, 3)]]);
+}
+
+#[tokio::test]
+async fn a_reader_without_an_inbox_is_told_of_what_was_noted_before_an_item_that_is_gone() {
+    let away = Away::open(3, at_once()).await;
+    for author in [0, 2] {
+        away.town.follow(1, author).await;
+    }
+    away.register(1, "phone").await;
+    away.deliver().await;
+    for id in 1..=3 {
+        away.town.publish(0, id).await;
+    }
+    away.deliver().await;
+    away.town.delete(3).await;
+    away.deliver().await;
+    assert_eq!(away.told().await, [vec![one(1, 2, 2)]]);
+    away.town.publish(2, 4).await;
+    away.deliver().await;
+    away.town.delete(4).await;
+    away.deliver().await;
+    assert_eq!(away.told().await.len(), 1, "nothing was noted before it");
+    away.town.publish(2, 5).await;
+    away.deliver().await;
+    away.town.publish(0, 6).await;
+    away.deliver().await;
+    away.town.unfollow(1, 0).await;
+    away.deliver().await;
+    assert_eq!(away.told().await[1..], [vec![one(1, 1, 5)]], "an author who is not followed any more");
+}
+
+#[tokio::test]
+async fn a_notice_that_is_due_before_its_step_tells_the_item_that_is_to_come_and_no_older_one() {
+    let away = Away::with_readers(1, at_once()).await;
+    away.town.publish(0, 1).await;
+    away.town.deliver().await;
+    away.town.publish(0, 2).await;
+    let note = Note { key: away.town.key(1), item: ItemId(2), count: 1 };
+    away.town.stores.archive.note(&[note], NOW, None).await.unwrap();
+    assert_eq!(away.told().await, [vec![one(1, 2, 2)]]);
 }
 
 #[tokio::test]
@@ -451,6 +499,45 @@ async fn what_the_reader_has_seen_on_another_device_is_not_told() {
         assert_eq!(away.told().await, wanted, "item {id}");
         away.receiver.calls.lock().clear();
     }
+}
+
+#[tokio::test]
+async fn what_the_reader_has_seen_in_a_log_of_before_is_not_told_and_what_was_published_later_is() {
+    let away = Away::with_readers(1, at_once()).await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    let (key, before) = (away.town.key(1), away.town.log(1).await.head);
+    away.town.stores.inboxes.discard(key).await.unwrap();
+    away.town.visit(1).await;
+    let seen = Seen::of_log(None, before).advanced(before.offset, Some(NOW));
+    away.town.stores.archive.see(key, seen).await.unwrap();
+    assert!(away.told().await.is_empty());
+    let later = Publish { published_at: Some(NOW + 1), ..away.town.item(0, 2) };
+    away.town.write(Write::Publish(later)).await;
+    away.deliver().await;
+    assert_eq!(away.told().await, [vec![one(1, 1, 2)]]);
+}
+
+#[tokio::test]
+async fn what_is_too_old_for_its_feed_is_neither_told_nor_counted() {
+    let away = Away::with_readers(1, at_once()).await;
+    let stores = &away.town.stores;
+    let feed = stores.archive.intern_feeds(&["news".into()]).await.unwrap()[0];
+    let phone = PushDevice { feeds: vec![feed], ..device("phone", "t") };
+    assert!(stores.archive.register(away.town.no(1), phone).await.unwrap());
+    away.town.changes.head(InboxKey { feed, ..away.town.key(1) }).await.unwrap();
+    for (id, published_at) in [(1, NOW), (2, NOW + 150)] {
+        let kind = Some("news".into());
+        let item = Publish { kind, feed, published_at: Some(published_at), ..away.town.item(0, id) };
+        away.town.write(Write::Publish(item)).await;
+    }
+    away.deliver().await;
+    let (name, kinds, ttl) = ("news".into(), vec!["news".into()], Some(100));
+    let named = NamedFeeds::new(vec![NamedFeed { id: feed, name, kinds, ranked: false, cap: 10, ttl }]).unwrap();
+    let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL);
+    let feeds = feeds.with_retention(Duration::from_secs(3600), Arc::new(|| NOW + 200)).with_named(named);
+    away.send_by(away.sender_of(Arc::new(feeds), away.receiver.clone())).await;
+    assert_eq!(away.receiver.told(), [vec![one(1, 1, 2)]]);
 }
 
 #[expect(clippy::disallowed_methods, reason = "positions are dated by the clock of the machine")]

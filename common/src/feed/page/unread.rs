@@ -21,10 +21,10 @@ use rustc_hash::FxHashSet;
 use super::descent::{Descent, Leg, above_floor, is_within};
 use super::{Pages, READ_MAX, Shown, living_adds};
 use crate::error::Result;
-use crate::feed::{TRIES, contended};
+use crate::feed::{Feeds, TRIES, contended};
 use crate::inboxes::{KEEP, Log, Read};
 use crate::seen::{Judged, UNREAD_MAX};
-use crate::{DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, Position, Seen, UserNo};
+use crate::{DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, Position, Seen};
 
 /// How many adds below the floor are judged at a time. If none of them is unread, those below are not looked at.
 const STRETCH: usize = 100;
@@ -55,15 +55,6 @@ pub enum Saw {
     Gone(Position),
     /// The position is after the end of the log, which is here. Nothing has changed.
     Ahead(Position),
-}
-
-/// How many items were published after a time.
-#[derive(Debug, Clone, Copy)]
-struct Later {
-    /// All these items, those of the reader too.
-    all: usize,
-    /// How many of these items others than the reader have published.
-    of_others: usize,
 }
 
 impl Pages {
@@ -129,7 +120,7 @@ impl Pages {
 
     async fn sight_of(&self, key: InboxKey, log: &Log, seen: Option<Seen>) -> Result<Sight> {
         let adds = living_adds(&log.entries);
-        let end = self.end(key, &above_floor(&adds, log.floor), log.floor).await?;
+        let end = self.changes.feeds.end(key, &above_floor(&adds, log.floor), log.floor).await?;
         let unread = self.unread(key, log, &adds, end, seen).await?;
         Ok(Sight { seen: seen.map(|seen| seen.position), unread, head: log.head })
     }
@@ -144,24 +135,12 @@ impl Pages {
         end: Option<DisplayKey>,
         seen: Option<Seen>,
     ) -> Result<usize> {
-        // A recommender changes a ranking at any time, so the changes after a position do not tell which items the
-        // reader has not seen.
-        if self.changes.feeds.named().is_ranked(key.feed) {
-            return Ok(0);
-        }
-        let (judge, too_old) = (Seen::of_log(seen, log.head), self.too_old(key.feed));
-        let within = adds.iter().filter(|add| add.author != key.reader && is_within(end, &add.key));
-        let unseen = within.filter_map(|add| match judge.judge(add.seq) {
-            Judged::Seen => None,
-            Judged::Unread => Some((add.key.item, too_old)),
-            Judged::IfAfter(until) => Some((add.key.item, until.max(too_old))),
-        });
-        let mut unread = self.published_after(key.reader, unseen.collect()).await?.of_others;
+        let feeds = &self.changes.feeds;
+        let judge = Seen::of_log(seen, log.head);
+        let mut unread = feeds.unread_of(key, adds, end, (judge, 0)).await?.len();
         // For a reader who has never seen anything, only the items of the log are counted.
-        if unread < UNREAD_MAX && seen.is_some() && judge.may_lack(base(log)) {
-            // With `Millis::MIN` an item would count without a look at its author. Below the floor authors are not
-            // known yet, so `until` is greater.
-            let until = judge.until.max(too_old).max(Millis::MIN + 1);
+        if unread < UNREAD_MAX && seen.is_some() && judge.may_lack(base(log)) && !feeds.named().is_ranked(key.feed) {
+            let until = judge.until.max(feeds.too_old(key.feed));
             unread += self.unread_below(key, log, adds, end, until).await?;
         }
         Ok(unread.min(UNREAD_MAX))
@@ -187,10 +166,11 @@ impl Pages {
                 Leg::Keys(keys) => {
                     looked += keys.len();
                     let others = keys.iter().filter(|key| !counted.contains(&key.item));
-                    let later =
-                        self.published_after(key.reader, others.map(|place| (place.item, until)).collect()).await?;
-                    unread += later.of_others;
-                    if later.all == 0 {
+                    let items: Vec<ItemId> = others.map(|place| place.item).collect();
+                    let published = feeds.archive.published(&items).await?;
+                    let later = || published.iter().flatten().filter(|(_, at)| *at > until);
+                    unread += later().filter(|(author, _)| *author != key.reader).count();
+                    if later().next().is_none() {
                         break;
                     }
                 }
@@ -201,30 +181,56 @@ impl Pages {
         self.keep(key, descent);
         Ok(unread)
     }
+}
 
-    /// How many of these items were published after the time beside each. One with `Millis::MIN` counts in any case,
-    /// and must be of another than `reader`.
-    async fn published_after(&self, reader: UserNo, items: Vec<(ItemId, Millis)>) -> Result<Later> {
-        let (certain, asked): (Vec<_>, Vec<_>) = items.into_iter().partition(|(_, after)| *after == Millis::MIN);
-        let mut later = Later { all: certain.len(), of_others: certain.len() };
-        if asked.is_empty() || certain.len() >= UNREAD_MAX {
-            return Ok(later);
+impl Feeds {
+    /// The items of others in the log that its reader has not seen, in the order of the log: those that the pages show,
+    /// without those below its floor. What stands in the log up to `acked` counts as seen too.
+    pub async fn unread_in(&self, key: InboxKey, log: &Log, seen: Option<Seen>, acked: u64) -> Result<Vec<ItemId>> {
+        let adds = living_adds(&log.entries);
+        let end = self.end(key, &above_floor(&adds, log.floor), log.floor).await?;
+        self.unread_of(key, &adds, end, (Seen::of_log(seen, log.head), acked)).await
+    }
+
+    /// Those of the living `adds` of a log that are unread, in their order. `end`: the last key that the feed shows, if
+    /// it has such an end. If more than [`UNREAD_MAX`] are unread, the oldest may be left out.
+    async fn unread_of(
+        &self,
+        key: InboxKey,
+        adds: &[Shown],
+        end: Option<DisplayKey>,
+        (judge, acked): (Seen, u64),
+    ) -> Result<Vec<ItemId>> {
+        // A recommender changes a ranking at any time, so the changes after a position do not tell which items the
+        // reader has not seen.
+        if self.named().is_ranked(key.feed) {
+            return Ok(vec![]);
         }
-        let ids: Vec<ItemId> = asked.iter().map(|(item, _)| *item).collect();
-        let published = self.changes.feeds.archive.published(&ids).await?;
-        for ((_, after), of) in asked.iter().zip(published) {
-            let Some((author, _)) = of.filter(|(_, at)| at > after) else { continue };
-            later.all += 1;
-            later.of_others += usize::from(author != reader);
+        let too_old = self.too_old(key.feed);
+        let within = adds.iter().filter(|add| add.author != key.reader && is_within(end, &add.key));
+        // Each item, with the time after which it must have been published; `Millis::MIN` if it is unread in any case.
+        let unseen = within.filter(|add| add.seq > acked).filter_map(|add| match judge.judge(add.seq) {
+            Judged::Seen => None,
+            Judged::Unread => Some((add.key.item, too_old)),
+            Judged::IfAfter(until) => Some((add.key.item, until.max(too_old))),
+        });
+        let mut unseen: Vec<(ItemId, Millis)> = unseen.collect();
+        if unseen.iter().filter(|(_, after)| *after == Millis::MIN).count() >= UNREAD_MAX {
+            unseen.retain(|(_, after)| *after == Millis::MIN);
         }
-        Ok(later)
+        let asked = unseen.iter().filter(|(_, after)| *after > Millis::MIN);
+        let asked: Vec<ItemId> = asked.map(|(item, _)| *item).collect();
+        let published = if asked.is_empty() { vec![] } else { self.archive.published(&asked).await? };
+        let mut published = published.into_iter();
+        let mut is_later = |after| published.next().flatten().is_some_and(|(_, at)| at > after);
+        unseen.retain(|(_, after)| *after == Millis::MIN || is_later(*after));
+        Ok(unseen.into_iter().map(|(item, _)| item).collect())
     }
 
     /// The time, in Unix ms, such that the feed does not show items published up to then; `Millis::MIN` if it shows
     /// all.
     fn too_old(&self, feed: FeedId) -> Millis {
-        let feeds = &self.changes.feeds;
-        let expired = feeds.retention.now().and_then(|now| feeds.named().expired_before(feed, now));
+        let expired = self.retention.now().and_then(|now| self.named().expired_before(feed, now));
         expired.map_or(Millis::MIN, |expired| expired.saturating_sub(1))
     }
 }
