@@ -8,16 +8,19 @@
 //!
 //! A take also brings items that the reader pulls: one step moves both watermarks.
 
+use std::collections::HashSet;
+
 use feedgate_common::archive::{Event, Note};
 use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{TRIES, contended};
 use feedgate_common::inboxes::{Stand, Take, Taken};
-use feedgate_common::{DirectSeq, FeedId, InboxKey, PullSeq, UserNo, Watermarks, failpoint, trace};
+use feedgate_common::notify::is_notification;
+use feedgate_common::{DirectSeq, FeedId, InboxKey, ItemId, PullSeq, UserNo, Watermarks, failpoint, trace};
 use futures_util::future::{try_join, try_join_all};
 
 use super::FanOut;
-use crate::push::{Noter, added, note_of};
+use crate::push::{Noter, added, may_replace, note_of};
 
 /// Watermarks that are beyond all news. A read beyond them gives no items, and says how far the news go.
 pub(crate) const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
@@ -30,9 +33,26 @@ struct Brought {
     /// The number up to which the inbox now has the records addressed to its reader.
     upto: DirectSeq,
     growth: Option<Growth>,
-    /// The number of [`News::noted`](feedgate_common::archive::News::noted), and whether items after it are told to
-    /// nobody.
-    noted: Option<(DirectSeq, bool)>,
+    noted: Option<Listens>,
+}
+
+/// What the Archive says of a reader who listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Listens {
+    /// The number of [`News::noted`](feedgate_common::archive::News::noted).
+    noted: DirectSeq,
+    /// Whether items after it are told to nobody, because all of them were imported.
+    quiet: bool,
+}
+
+/// What two reads say together. A live item may have come after one of them.
+fn both(one: Option<Listens>, other: Option<Listens>) -> Option<Listens> {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            Some(Listens { noted: one.noted.max(other.noted), quiet: one.quiet && other.quiet })
+        }
+        (one, other) => one.or(other),
+    }
 }
 
 impl FanOut {
@@ -58,7 +78,7 @@ impl FanOut {
             for Brought { feed, upto, growth, noted } in try_join_all(takes).await? {
                 served.push(feed);
                 seq = seq.min(upto);
-                listens = listens.max(noted);
+                listens = both(listens, noted);
                 grown.extend(growth);
             }
             let (all, come) = try_join(self.archive().feeds(), self.inboxes().present(&missing)).await?;
@@ -83,7 +103,7 @@ impl FanOut {
         &self,
         noter: &Noter,
         reader: UserNo,
-        ((noted, quiet), upto): ((DirectSeq, bool), DirectSeq),
+        (Listens { noted, quiet }, upto): (Listens, DirectSeq),
         feeds: &[FeedId],
     ) -> Result<()> {
         if noted >= upto {
@@ -104,13 +124,25 @@ impl FanOut {
         loop {
             let from = Watermarks { pull: PullSeq::MAX, direct: after };
             let news = self.archive().news(key, from, self.take_max).await?;
-            note = added(note, note_of(key, last.as_ref(), &news.entries));
+            let made_anew = self.made_anew(may_replace(last.as_ref(), &news.entries)).await?;
+            note = added(note, note_of(key, last.as_ref(), &news.entries, &made_anew));
             let next = news.upto.direct;
             if news.entries.len() < self.take_max || next >= upto || next <= after {
                 return Ok(note);
             }
             (after, last) = (next, news.entries.into_iter().next_back());
         }
+    }
+
+    /// Those of the items that are lines of notifications, and those that are gone by now. A backend may replace an
+    /// item of its own by another one of the same rank, which is news.
+    async fn made_anew(&self, items: Vec<ItemId>) -> Result<HashSet<ItemId>> {
+        if items.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let found = self.archive().items(&items).await?.into_iter();
+        let of_lines = found.map(|item| item.is_none_or(|item| is_notification(item.foreign_id.as_deref())));
+        Ok(items.into_iter().zip(of_lines).filter_map(|(item, of_line)| of_line.then_some(item)).collect())
     }
 
     /// Brings items that are addressed to the reader to one inbox. `stand` is the state in which the inbox was read;
@@ -123,7 +155,7 @@ impl FanOut {
             let after = stand.map_or(NOTHING, |stand| stand.taken);
             let news = self.archive().news(key, after, self.take_max).await?;
             let upto = news.upto.direct;
-            noted = noted.max(news.noted.map(|noted| (noted, news.quiet)));
+            noted = both(noted, news.noted.map(|noted| Listens { noted, quiet: news.quiet }));
             let whole = news.entries.len() < self.take_max;
             let traced = trace::noted(news.entries.iter().map(|entry| (entry.key.item, entry.op)));
             let (epoch, expected) = stand.map_or_else(Default::default, |stand| (stand.head.epoch, stand.taken));
@@ -152,5 +184,19 @@ impl FanOut {
             stand = self.inboxes().stand(key).await?;
         }
         Err(contended(DELIVERY))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_live_item_that_comes_while_imported_ones_are_brought_is_told() {
+        let read = |noted, quiet| Some(Listens { noted, quiet });
+        assert_eq!(both(read(3, true), read(3, false)), read(3, false));
+        assert_eq!(both(read(3, false), read(4, true)), read(4, false));
+        assert_eq!(both(read(3, true), read(4, true)), read(4, true));
+        assert_eq!((both(None, read(3, true)), both(read(3, false), None)), (read(3, true), read(3, false)));
     }
 }

@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use feedgate_common::{DeviceId, UserId};
 
 pub use note::Noter;
-pub(crate) use note::{added, note_of};
+pub(crate) use note::{added, may_replace, note_of};
 pub use sender::Sender;
 
 /// How notices are sent. [`PushSettings::default`] is what runs if nothing else is set.

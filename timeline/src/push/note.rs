@@ -109,12 +109,28 @@ fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
 }
 
 /// The items that others have addressed to a reader in one feed, as a note; `None` if there is no such item. The entry
-/// `before` stands right before these.
-pub(crate) fn note_of(key: InboxKey, before: Option<&Entry>, entries: &[Entry]) -> Option<Note> {
+/// `before` stands right before these. Of what [may be](may_replace) another item made anew, `made_anew` says whether
+/// it is: it tells nothing new.
+pub(crate) fn note_of(
+    key: InboxKey,
+    before: Option<&Entry>,
+    entries: &[Entry],
+    made_anew: &HashSet<ItemId>,
+) -> Option<Note> {
     let adds = new(before, entries, |entry| (entry.op, entry.key.item));
-    let mut adds = adds.filter(|entry| entry.author != key.reader);
+    let mut adds = adds.filter(|entry| entry.author != key.reader && !made_anew.contains(&entry.key.item));
     let (count, newest) = (adds.clone().count(), adds.next_back()?);
     Some(Note { key, item: newest.key.item, count: u32::try_from(count).unwrap_or(u32::MAX) })
+}
+
+/// The items that may be another item made anew, as when somebody leaves a line of notifications: each is added right
+/// behind the delete of another item of its rank. The entry `before` stands right before all.
+pub(crate) fn may_replace(before: Option<&Entry>, entries: &[Entry]) -> Vec<ItemId> {
+    let all: Vec<&Entry> = before.into_iter().chain(entries).collect();
+    let pairs = all.windows(2).map(|pair| (pair[0], pair[1]));
+    let replaces =
+        |(gone, new): &(&Entry, &Entry)| gone.op == Op::Delete && new.op == Op::Add && gone.key.rank == new.key.rank;
+    pairs.filter(replaces).map(|(_, new)| new.key.item).collect()
 }
 
 /// Both notes of one feed as one; those of `later` are newer.
@@ -188,8 +204,25 @@ mod tests {
         assert_eq!(told, [(ItemId(6), 1); 2]);
         let entries: Vec<Entry> = step.records[..2].iter().map(|of| Entry::of(of, UserNo(9), 0)).collect();
         let key = InboxKey::main(UserNo(1));
-        assert_eq!(note_of(key, None, &entries), None);
-        assert_eq!(note_of(key, Some(&entries[0]), &entries[1..]), None, "read apart");
+        let note_of = |before, entries| note_of(key, before, entries, &HashSet::new());
+        assert_eq!(note_of(None, &entries), None);
+        assert_eq!(note_of(Some(&entries[0]), &entries[1..]), None, "read apart");
+    }
+
+    #[test]
+    fn s6_a_line_that_somebody_leaves_is_no_news_and_other_items_of_one_rank_are() {
+        let entry = |op, item, rank| Entry::direct(op, UserNo(9), DisplayKey { rank, item: ItemId(item) });
+        let of = |ranks: [i64; 2]| [entry(Op::Delete, 1, ranks[0]), entry(Op::Add, 2, ranks[1])];
+        let line = of([5, 5]);
+        assert_eq!(may_replace(None, &line), [ItemId(2)]);
+        assert_eq!(may_replace(Some(&line[0]), &line[1..]), [ItemId(2)], "read apart");
+        assert_eq!(may_replace(None, &of([5, 6])), [], "somebody has joined");
+        assert_eq!(may_replace(None, &[line[1], line[1]]), []);
+        let note = |made_anew: &[u64]| {
+            let made_anew = made_anew.iter().map(|item| ItemId(*item)).collect();
+            note_of(InboxKey::main(UserNo(1)), None, &line, &made_anew).map(|note| (note.item, note.count))
+        };
+        assert_eq!([note(&[]), note(&[2])], [Some((ItemId(2), 1)), None]);
     }
 
     #[tokio::test]
@@ -238,8 +271,9 @@ mod tests {
         assert_eq!(told(&step(&own.records)), [1, 3]);
         assert_eq!(told(&own), [1]);
         let entry = |author| Entry::of(&own.records[0], UserNo(author), 0);
-        assert!(note_of(InboxKey::main(UserNo(1)), None, &[entry(2)]).is_some());
-        assert_eq!(note_of(InboxKey::main(UserNo(1)), None, &[entry(1)]), None, "a letter to oneself");
+        let note_of = |entry| note_of(InboxKey::main(UserNo(1)), None, &[entry], &HashSet::new());
+        assert!(note_of(entry(2)).is_some());
+        assert_eq!(note_of(entry(1)), None, "a letter to oneself");
     }
 
     #[test]

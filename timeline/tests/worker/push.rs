@@ -9,9 +9,11 @@ use async_trait::async_trait;
 use feedgate_common::archive::{
     DeadNotice, Note, Notice, Publish, PushDevice, PushNotices, Settled, Write,
 };
+use feedgate_common::around::Reaction;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::feed::Feeds;
 use feedgate_common::named::{NamedFeed, NamedFeeds};
+use feedgate_common::notify::{Rules, Way};
 use feedgate_common::sessions::{
     Claim, Claimed, Confirmed, Held, Holders, Renewed, SavePosition, SessionInfo, Sessions, Token,
 };
@@ -590,6 +592,70 @@ async fn a_direct_item_is_told_with_and_without_an_inbox_and_once() {
     away.town.edit(5).await;
     away.deliver().await;
     assert_eq!(away.left().await, 0, "a new version is no news");
+}
+
+/// A town in which user 0 is told of likes of its item 1 by lines.
+async fn with_lines() -> Away {
+    let away = Away::open(3, at_once()).await;
+    let way = Way { kind: "liked".into(), feed: FeedId::MAIN, grouped: true };
+    away.town.stores.archive.notify_by(Rules { reaction: Some(way), ..Rules::default() });
+    away.register(0, "phone").await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    away
+}
+
+impl Away {
+    /// These users like item 1 in one transaction, or take that back; then everything is delivered.
+    async fn like(&self, users: &[usize], on: bool, at: Millis) {
+        let of = |user: &usize| {
+            let (item, kind, user) = (ItemId(1), "like".parse().unwrap(), self.town.no(*user));
+            Reaction { item, kind, user, at }
+        };
+        let reactions: Vec<Reaction> = users.iter().map(of).collect();
+        let answers = self.town.stores.archive.react_and_notify(&reactions, on).await.unwrap().answers;
+        assert!(answers.into_iter().all(|answer| answer.unwrap()));
+        self.deliver().await;
+    }
+
+    /// Whose like the newest item of the last call tells of; `None` if that item is gone.
+    async fn told_by(&self) -> Option<UserNo> {
+        let newest = self.receiver.told().pop()?.pop()?.2.parse().unwrap();
+        let item = self.town.stores.archive.items(&[newest]).await.unwrap().remove(0);
+        item.map(|item| item.author_no)
+    }
+}
+
+#[tokio::test]
+async fn s6_a_line_that_somebody_leaves_is_not_told_again() {
+    let away = with_lines().await;
+    away.town.visit(0).await;
+    away.like(&[1], true, NOW + 1).await;
+    assert_eq!(away.told().await.len(), 1);
+    away.like(&[2], true, NOW + 2).await;
+    assert_eq!((away.told().await.len(), away.told_by().await), (2, Some(away.town.no(2))));
+    away.like(&[2], false, NOW + 3).await;
+    assert_eq!(away.left().await, 0);
+    // An item of a backend that takes the place of another one is news.
+    for id in [7, 8] {
+        away.town.publish_to(2, id, &[0]).await;
+        away.deliver().await;
+        assert_eq!(away.told().await.last().unwrap()[0].2, id.to_string());
+        away.town.delete(id).await;
+    }
+}
+
+#[tokio::test]
+async fn s6_a_line_that_was_made_anew_before_its_reader_was_told_is_told_without_an_inbox_too() {
+    for visits in [true, false] {
+        let away = with_lines().await;
+        if visits {
+            away.town.visit(0).await;
+        }
+        away.like(&[1, 2], true, NOW + 1).await;
+        away.like(&[2], false, NOW + 2).await;
+        assert_eq!((away.told().await.len(), away.told_by().await), (1, Some(away.town.no(1))), "{visits}");
+    }
 }
 
 #[tokio::test]
