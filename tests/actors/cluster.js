@@ -24,8 +24,8 @@ import { BIN } from "./process.js";
 import { Program } from "./program.js";
 import { Proxy } from "./proxy.js";
 
-/** How far the epochs leap when PostgreSQL is taken back, so that none is given again. */
-const EPOCHS_LEAP = 1_000_000_000;
+/** How far epochs and numbers of notices leap when PostgreSQL is taken back, so that none is given again. */
+const LEAP = 1_000_000_000;
 
 /** What lives as long as the test file: a PostgreSQL, which takes long to make; each cluster has a database of its own. */
 const file = { ends: [], after: (end) => file.ends.push(end) };
@@ -209,7 +209,8 @@ export class Cluster extends Backend {
   async takeBack(restore) {
     await Promise.all(this.members.map((member) => member.stop()));
     await restore();
-    await this.postgres.psql(this.database, `UPDATE counters SET value = value + ${EPOCHS_LEAP} WHERE name = 'epoch'`);
+    await this.postgres.psql(this.database, `UPDATE counters SET value = value + ${LEAP} WHERE name = 'epoch'`);
+    await this.postgres.psql(this.database, `SELECT setval('push_numbers', nextval('push_numbers') + ${LEAP})`);
     await this.redis.cli("flushall");
     await Promise.all(this.members.map((member) => member.start()));
   }

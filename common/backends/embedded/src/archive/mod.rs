@@ -243,12 +243,15 @@ impl EmbeddedArchive {
     }
 }
 
-/// Lets an Archive go on that may have given out more epochs than it knows, up to at least `epoch`. No epoch is given
-/// twice, and the Archive forgets its inbox store, so that this starts empty.
+/// Lets an Archive go on that may have given out more epochs than it knows, up to at least `epoch`. No epoch and no
+/// number of a notice is given twice, and the Archive forgets its inbox store, so that this starts empty.
 pub(crate) fn go_on(tx: &mut Tx<'_>, epoch: u64) -> Result<()> {
     let row = tx.get::<Counters>(&())?.unwrap_or_default();
     tx.put::<Counters>(&(), &CountersRow { epoch: row.epoch.max(epoch) + EPOCHS_LOST, ..row });
     tx.remove::<Incarnation>(&());
+    // A receiver leaves out notifications with the ids of those that it has told.
+    let number = tx.get::<tables::PushNumber>(&())?.unwrap_or_default();
+    tx.put::<tables::PushNumber>(&(), &(number.max(epoch) + EPOCHS_LOST));
     // No number is given twice, so a program whose position is from before the loss is told that it is gone.
     let announced = tx.get::<tables::LastAnnounced>(&())?.unwrap_or(0);
     tx.put::<tables::LastAnnounced>(&(), &(announced + EPOCHS_LOST));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::archive::{Note, Publish, PushDevice, Write, Written};
 use feedgate_common::feed::{Changes, Feeds};
 use feedgate_common::sessions::{Claim, SavePosition};
-use feedgate_common::{Body, FeedId, InboxKey, Position};
+use feedgate_common::{Body, FeedId, InboxKey, ItemId, Position};
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 
@@ -43,6 +43,15 @@ async fn filled(dir: &Path, posts: usize) -> (Embedded, InboxKey) {
 
 fn changes(stores: &Embedded) -> Changes {
     Changes::new(Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), 1000)))
+}
+
+/// Notes an item for a reader who has a device, and gives the number of the notice.
+async fn noted(stores: &Embedded, key: InboxKey, item: u64) -> u64 {
+    let (device, feeds) = ("phone".parse().unwrap(), vec![FeedId::MAIN]);
+    let device = PushDevice { device, platform: "fcm".into(), token: "t".into(), feeds, since: NOW };
+    assert!(stores.archive.register(key.reader, device).await.unwrap());
+    stores.archive.note(&[Note { key, item: ItemId(item), count: 1 }], NOW, None).await.unwrap();
+    stores.archive.take_due(Millis::MAX - 1, NOW, 1).await.unwrap()[0].number
 }
 
 fn again(rows: &[u8], now: Millis) -> tempfile::TempDir {
@@ -103,6 +112,7 @@ async fn every_row_comes_back_as_it_was_also_over_many_blocks() {
     let position = Position { epoch: feedgate_common::Epoch(1), offset: 2 };
     let save = SavePosition { user: claim.user, device: claim.device, token, feed: FeedId::MAIN, position };
     stores.sessions.save(vec![save], NOW).await.unwrap();
+    noted(&stores, key, 1).await;
     let pieces: Vec<Vec<u8>> = stores.archive.copy().unwrap().try_collect().await.unwrap();
     assert!(pieces.len() > 4 && pieces.iter().all(|piece| piece.len() < 1 << 20), "{} pieces", pieces.len());
     let rows = pieces.concat();
@@ -124,7 +134,7 @@ async fn every_row_comes_back_as_it_was_also_over_many_blocks() {
     let (before, after) = (all(&rows), all(&second));
     let changed: Vec<_> = before.iter().filter(|(key, value)| after.get(*key) != Some(*value)).collect();
     let other = changed.iter().filter(|((space, key), _)| !archive::is_announcement(*space, key)).count();
-    assert_eq!(other, 3, "the counters, the last announcement and the inbox store; and no other row");
+    assert_eq!(other, 4, "the counters, the numbers of the last announcement and notice, and the inbox store");
     assert_eq!(changed.len() - other, 24, "the log for other programs starts anew");
     assert!(after.keys().all(|key| before.contains_key(key)), "nothing is there that was not");
 }
@@ -148,6 +158,26 @@ async fn i16_a_restored_feed_is_in_a_greater_epoch_than_any_before_or_after_the_
         last = head.epoch;
         for _ in 0..3000 {
             last = stores.archive.next_epoch().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_notice_of_a_restored_store_has_a_greater_number_than_any_before_or_after_the_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (stores, key) = filled(dir.path(), 2).await;
+    let rows = bytes_of(stores.archive.copy().unwrap()).await;
+    let mut last = 0;
+    for item in 0..20 {
+        last = noted(&stores, key, item).await;
+    }
+    for now in [NOW, NOW + 10] {
+        let restored = again(&rows, now);
+        let stores = Embedded::open(restored.path(), 2).unwrap();
+        for item in 0..20 {
+            let number = noted(&stores, key, item).await;
+            assert!(number > last, "{number} after {last}");
+            last = number;
         }
     }
 }
