@@ -238,6 +238,7 @@ async fn push(stores: &dyn Stores) {
     push::a_newer_note_outlives_the_end_of_the_one_before(open("outlives").await).await;
     push::notes_that_come_at_the_same_time_are_all_counted(open("at-once").await).await;
     push::due_notices_are_taken_by_one_each(open("takers").await).await;
+    push::a_notice_that_is_due_is_taken_however_many_were_sent_before_it(open("many-sent").await).await;
     push::what_is_addressed_is_noted_from_the_first_device_on(open("noted").await).await;
 }
 

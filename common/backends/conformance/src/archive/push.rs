@@ -254,6 +254,23 @@ pub(super) async fn due_notices_are_taken_by_one_each(archive: Arc<dyn Archive>)
     assert_eq!(all, feeds);
 }
 
+pub(super) async fn a_notice_that_is_due_is_taken_however_many_were_sent_before_it(archive: Arc<dyn Archive>) {
+    let ann = number(&*archive, "ann").await;
+    let feeds: Vec<FeedId> = (0..40).map(FeedId).collect();
+    archive.register(ann, device("d", "t", &feeds)).await.unwrap();
+    let of = |&feed: &FeedId| Note { key: InboxKey { reader: ann, feed }, ..note(ann, 1) };
+    archive.note(&feeds.iter().map(of).collect::<Vec<_>>(), NOW, None).await.unwrap();
+    let sent = |notice: Notice| Settled { notice, outcome: Outcome::Sent { quiet_until: NOW + 1 } };
+    let taken = archive.take_due(NOW, NOW + 1000, 40).await.unwrap();
+    archive.settle(&taken.into_iter().map(sent).collect::<Vec<_>>(), NOW).await.unwrap();
+    let [bob, eve] = listeners(&*archive, ["bob", "eve"]).await;
+    archive.note(&[note(bob, 2)], NOW + 2, None).await.unwrap();
+    archive.note(&[note(eve, 3)], NOW + 3, None).await.unwrap();
+    let mut due = archive.take_due(NOW + 9, NOW + 1000, 2).await.unwrap();
+    due.sort_by_key(|notice| notice.item);
+    assert_eq!(due.iter().map(told).collect::<Vec<_>>(), [(bob, 2, 1, 0), (eve, 3, 1, 0)]);
+}
+
 pub(super) async fn what_is_addressed_is_noted_from_the_first_device_on(archive: Arc<dyn Archive>) {
     let bob = number(&*archive, "bob").await;
     let noted = async || {

@@ -656,11 +656,17 @@ impl PushNotices for EmbeddedArchive {
         if !push::may_be_due(&self.db, &self.due_from, now)? {
             return Ok(vec![]);
         }
-        let from = self.due_from.clone();
-        let take = move |tx: &mut Tx<'_>| push::take_due(tx, &from, now, lease_until, limit);
-        let taken = self.db.write(Durability::Buffered, take).await?;
-        self.due_from.raise();
-        Ok(taken)
+        let mut taken = vec![];
+        loop {
+            let (from, limits) = (self.due_from.clone(), (limit - taken.len(), limit.saturating_mul(4)));
+            let take = move |tx: &mut Tx<'_>| push::take_due(tx, &from, now, lease_until, limits);
+            let (some, is_all) = self.db.write(Durability::Buffered, take).await?;
+            self.due_from.raise();
+            taken.extend(some);
+            if is_all || taken.len() >= limit {
+                return Ok(taken);
+            }
+        }
     }
 
     async fn settle(&self, settled: &[Settled], now: Millis) -> Result<()> {

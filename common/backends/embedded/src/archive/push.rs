@@ -247,17 +247,17 @@ pub(super) fn may_be_due(db: &Database, from: &DueFrom, now: Millis) -> Result<b
 /// The greatest key, for the end of a range.
 const LAST: InboxKey = InboxKey { reader: UserNo(u32::MAX), feed: FeedId(u16::MAX) };
 
-/// Takes the notices that are due. The bound is to be [raised](DueFrom::raise) once the transaction is committed.
+/// Takes at most `limit` of the notices that are due, and looks at `most` rows. Answers whether no other is due. The
+/// bound is to be [raised](DueFrom::raise) once the transaction is committed.
 pub(super) fn take_due(
     tx: &mut Tx<'_>,
     from: &DueFrom,
     now: Millis,
     lease_until: Millis,
-    limit: usize,
-) -> Result<Vec<Notice>> {
-    // Notices whose readers were told already are forgotten on the way, a bounded number of them at a time.
-    let most = limit.max(1).saturating_mul(4);
-    let (mut taken, mut over, mut next) = (vec![], vec![], (now, LAST));
+    (limit, most): (usize, usize),
+) -> Result<(Vec<Notice>, bool)> {
+    // Notices whose readers were told already are forgotten on the way.
+    let (mut taken, mut over, mut next, mut is_all) = (vec![], vec![], (now, LAST), true);
     for (nth, place) in tx.scan::<PushDue>(from.place()..=(now, LAST)).take(most).enumerate() {
         let (place, ()) = place?;
         let row = row(tx, place.1)?;
@@ -266,11 +266,11 @@ pub(super) fn take_due(
         } else if taken.len() < limit {
             taken.push((place.1, row));
         } else {
-            next = place;
+            (next, is_all) = (place, false);
             break;
         }
         if nth + 1 == most {
-            next = place;
+            (next, is_all) = (place, false);
         }
     }
     for (key, row) in over {
@@ -281,7 +281,7 @@ pub(super) fn take_due(
         next = next.min((lease_until, *key));
     }
     from.pass(next);
-    Ok(taken.iter().map(|(key, row)| row.notice(*key)).collect())
+    Ok((taken.iter().map(|(key, row)| row.notice(*key)).collect(), is_all))
 }
 
 fn row(tx: &Tx<'_>, key: InboxKey) -> Result<NoticeRow> {
