@@ -4,13 +4,14 @@
 //! number of senders may share the stores. A notice that cannot be settled is leased, and comes again when the lease
 //! has run out. A notice that cannot be prepared, or that the receiver cannot take, holds up no other.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::archive::{Notice, Outcome, PushDevice, Settled};
 use feedgate_common::error::Result;
 use feedgate_common::feed::Feeds;
-use feedgate_common::{DeviceId, Millis, Sessions, StoreError, UserId, UserNo, failpoint};
+use feedgate_common::{DeviceId, InboxKey, Millis, Sessions, StoreError, UserId, UserNo, failpoint};
 use futures_util::{StreamExt, stream};
 use tokio::sync::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -193,21 +194,11 @@ impl Sender {
     }
 
     async fn take_in(&self, chunk: &[Ready], answer: Answer) -> Result<()> {
-        let now = now();
-        let sent = Outcome::Sent { quiet_until: after(now, self.settings.min_interval) };
-        let settle = |outcome: &dyn Fn(&Notice) -> Outcome| {
-            chunk.iter().map(|Ready { notice, .. }| Settled { notice: *notice, outcome: outcome(notice) }).collect()
-        };
         let (why, asked) = match answer {
-            Answer::Took { gone } => {
-                self.take_away(chunk, &gone).await?;
-                return self.settle(settle(&|_| sent.clone())).await;
-            }
+            Answer::Took { gone } => return self.taken(chunk, &gone).await,
             Answer::Gone => match chunk {
                 [Ready { told, .. }] if told.devices.len() == 1 => {
-                    let gone = [(told.user.clone(), told.devices[0].device.clone())];
-                    self.take_away(chunk, &gone).await?;
-                    return self.settle(settle(&|_| sent.clone())).await;
+                    return self.taken(chunk, &[(told.user.clone(), told.devices[0].device.clone())]).await;
                 }
                 _ => ("410, which does not say which of the devices is gone".to_owned(), None),
             },
@@ -217,21 +208,45 @@ impl Sender {
         if let Some(times) = self.failing.due() {
             tracing::warn!(times, why, "the webhook did not take notices");
         }
-        self.settle(settle(&|notice| in_vain(&self.settings, notice, &why, asked, now))).await
+        let now = now();
+        let outcome = |notice: &Notice| in_vain(&self.settings, notice, &why, asked, now);
+        self.settle(settled(chunk, outcome)).await
     }
 
-    /// Takes away the devices that the receiver says are gone, while they have the token that it was given.
-    async fn take_away(&self, chunk: &[Ready], gone: &[(UserId, DeviceId)]) -> Result<()> {
+    /// Settles notices that the receiver has taken. A notice of which a device has another token by now is told again.
+    async fn taken(&self, chunk: &[Ready], gone: &[(UserId, DeviceId)]) -> Result<()> {
+        let again = self.take_away(chunk, gone).await?;
+        let now = now();
+        let quiet_until = after(now, self.settings.min_interval);
+        let outcome = |notice: &Notice| match again.contains(&notice.key) {
+            true => Outcome::Later { due: now },
+            false => Outcome::Sent { quiet_until },
+        };
+        self.settle(settled(chunk, outcome)).await
+    }
+
+    /// Takes away the devices that the receiver says are gone, while they have the token that it was given. Gives the
+    /// feeds of readers of whom such a device has another token by now.
+    async fn take_away(&self, chunk: &[Ready], gone: &[(UserId, DeviceId)]) -> Result<HashSet<InboxKey>> {
+        let (archive, mut again) = (self.feeds.archive(), HashSet::new());
         for (user, device) in gone {
-            for Ready { notice, told } in chunk.iter().filter(|ready| ready.told.user == *user) {
-                if let Some(sent) = told.devices.iter().find(|sent| sent.device == *device) {
-                    let archive = self.feeds.archive();
-                    archive.unregister(notice.key.reader, device, Some(&sent.push_token)).await?;
+            for Ready { notice: Notice { key, .. }, told } in chunk.iter().filter(|ready| ready.told.user == *user) {
+                let Some(sent) = told.devices.iter().find(|sent| sent.device == *device) else { continue };
+                if archive.unregister(key.reader, device, Some(&sent.push_token)).await? {
+                    continue;
+                }
+                let others = archive.push_devices(&[key.reader]).await?.concat();
+                if others.iter().any(|other| other.device == *device && other.feeds.contains(&key.feed)) {
+                    again.insert(*key);
                 }
             }
         }
-        Ok(())
+        Ok(again)
     }
+}
+
+fn settled(chunk: &[Ready], outcome: impl Fn(&Notice) -> Outcome) -> Vec<Settled> {
+    chunk.iter().map(|Ready { notice, .. }| Settled { notice: *notice, outcome: outcome(notice) }).collect()
 }
 
 /// What becomes of a notice after a try without success.
@@ -255,7 +270,7 @@ fn jitter(number: u64, failures: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::{InboxKey, ItemId};
+    use feedgate_common::ItemId;
 
     use super::*;
 

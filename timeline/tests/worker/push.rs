@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    DeadNotice, Note, Notice, Publish, PushDevice, PushNotices, Settled, Write,
+    DeadNotice, Note, Notice, Publish, PushDevice, PushDevices, PushNotices, Settled, Write,
 };
 use feedgate_common::around::Reaction;
 use feedgate_common::error::{Result, StoreError};
@@ -155,6 +155,21 @@ impl PushNotices for Failing {
     }
     async fn forget_dead(&self, reader: Option<UserNo>, limit: usize) -> Result<usize> {
         self.inner.forget_dead(reader, limit).await
+    }
+}
+
+/// A receiver during whose calls the phone of a user has another token.
+struct Renewing {
+    devices: Arc<dyn PushDevices>,
+    user: UserNo,
+    inner: Arc<Receiver>,
+}
+
+#[async_trait]
+impl Courier for Renewing {
+    async fn call(&self, call: &Call) -> Answer {
+        self.devices.register(self.user, device("phone", "t2")).await.unwrap();
+        self.inner.call(call).await
     }
 }
 
@@ -753,6 +768,20 @@ async fn a_device_that_is_gone_is_taken_away_unless_it_has_another_token_by_now(
     away.deliver().await;
     away.send().await;
     assert_eq!(of(2).await, Vec::<String>::new(), "410 of a call for one device");
+}
+
+#[tokio::test]
+async fn a_device_that_gets_another_token_during_the_call_is_told_by_it() {
+    let away = Away::with_readers(1, at_once()).await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    let (devices, user, inner) = (away.town.stores.archive.clone(), away.town.no(1), away.receiver.clone());
+    away.receiver.will_answer([Answer::Gone]);
+    away.send_by(away.sender_of(away.town.feeds(), Arc::new(Renewing { devices, user, inner }))).await;
+    assert_eq!(away.receiver.told(), [[one(1, 1, 1)], [one(1, 1, 1)]]);
+    let tokens = |call: &Call| (call.body.contains(r#""push_token":"t""#), call.body.contains(r#""push_token":"t2""#));
+    let tokens: Vec<_> = away.receiver.calls.lock().iter().map(tokens).collect();
+    assert_eq!(tokens, [(true, false), (false, true)]);
 }
 
 #[tokio::test]
