@@ -58,5 +58,6 @@ pub use fanout::FanOut;
 pub use pulse::Pulse;
 pub use push::{Noter, PushSettings, Sender};
 pub use relay::Relay;
+pub use said::Said;
 pub use settings::Settings;
 pub use worker::Worker;

@@ -11,7 +11,7 @@ const EVERY: Duration = Duration::from_secs(10);
 
 /// One kind of warning.
 #[derive(Debug, Default)]
-pub(crate) struct Said(Mutex<State>);
+pub struct Said(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -22,7 +22,7 @@ struct State {
 impl Said {
     /// Notes one more failure. If it is time for a warning, gives how many failures there were since the last warning,
     /// this one included.
-    pub(crate) fn due(&self) -> Option<u64> {
+    pub fn due(&self) -> Option<u64> {
         let mut state = self.0.lock();
         state.unsaid += 1;
         if state.at.is_some_and(|at| at.elapsed() < EVERY) {

@@ -14,6 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use feedgate_common::{DeviceId, Millis, UserId};
 use feedgate_gateway::clock;
+use feedgate_timeline::Said;
 use feedgate_timeline::push::{Answer, Call, Courier};
 use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::Full;
@@ -26,8 +27,8 @@ use tokio::time::timeout;
 
 use crate::outbound::{self, Outbound, Reach};
 
-/// The most bytes that are read of an answer.
-const ANSWER_MAX_BYTES: usize = 64 * 1024;
+/// The most bytes that are read of an answer: enough to name all devices of a call, and their longest names.
+const ANSWER_MAX_BYTES: usize = 1024 * 1024;
 
 /// The beginning of a key, before the base64 of its bytes.
 const PREFIX: &str = "whsec_";
@@ -75,13 +76,15 @@ pub(crate) struct Webhook {
     keys: ArcSwap<Vec<Key>>,
     within: Duration,
     outbound: Outbound,
+    unread: Said,
 }
 
 impl Webhook {
     /// Makes calls of `url`, each of which must be answered `within` that time; at most `idle` connections are kept.
     /// Fails if the system has no certificates of authorities.
     pub(crate) fn new(url: Uri, keys: Vec<Key>, reach: Reach, within: Duration, idle: usize) -> anyhow::Result<Self> {
-        Ok(Self { url, keys: ArcSwap::from_pointee(keys), within, outbound: Outbound::new(reach, idle)? })
+        let (keys, outbound) = (ArcSwap::from_pointee(keys), Outbound::new(reach, idle)?);
+        Ok(Self { url, keys, within, outbound, unread: Said::default() })
     }
 
     /// Signs calls with these keys from now on.
@@ -110,10 +113,17 @@ impl Webhook {
         }
         let gone = match timeout(self.within, outbound::body(answer, ANSWER_MAX_BYTES)).await {
             Ok(Ok(body)) => gone(&body),
-            Ok(Err(error)) => unread(&error),
-            Err(late) => unread(&late.into()),
+            Ok(Err(error)) => self.unread(&error),
+            Err(late) => self.unread(&late.into()),
         };
         Answer::Took { gone }
+    }
+
+    fn unread(&self, error: &anyhow::Error) -> Vec<(UserId, DeviceId)> {
+        if let Some(times) = self.unread.due() {
+            tracing::warn!(times, "an answer of the webhook could not be read, so no device was taken away: {error:#}");
+        }
+        vec![]
     }
 }
 
@@ -128,11 +138,6 @@ impl Courier for Webhook {
             Err(_) => Answer::Failed { why: format!("no answer within {:?}", self.within), after: None },
         }
     }
-}
-
-fn unread(error: &anyhow::Error) -> Vec<(UserId, DeviceId)> {
-    tracing::debug!("the answer of the webhook could not be read: {error:#}");
-    vec![]
 }
 
 /// The meaning of an answer that is no success.
@@ -181,6 +186,9 @@ fn retry_after(headers: &HeaderMap, now: Millis) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     /// The example of the specification of Standard Webhooks.
@@ -244,6 +252,24 @@ mod tests {
         for nothing in ["", "ok", "{}", "[]", r#"{"gone":[{"user":"b b","device":"d"}]}"#] {
             assert_eq!(gone(nothing.as_bytes()), []);
         }
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_is_read_whole() {
+        let body = format!(r#"{{"gone":[{{"user":"bob","device":"phone"}}],"more":"{}"}}"#, "x".repeat(70 * 1024));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let webhook = Webhook::new(url.parse().unwrap(), vec![], Reach::All, Duration::from_secs(60), 0).unwrap();
+        let answered = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.read_exact(&mut [0; 16]).await.unwrap();
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            stream
+        };
+        let call = Call { id: "msg_1".into(), body: "{}".into() };
+        let (answer, _) = tokio::join!(webhook.call(&call), answered);
+        assert_eq!(answer, Answer::Took { gone: vec![("bob".parse().unwrap(), "phone".parse().unwrap())] });
     }
 
     #[test]
