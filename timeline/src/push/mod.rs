@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Invariants:
-//! - A note is durable before the step that brings the post to the inbox, and so before the event is finished.
+//! - A note is durable before the event is finished. The note of a push step comes before the step, and that of what is
+//!   addressed to a reader comes after the step.
 //! - A notice is told at least once, unless its reader comes first. A repeated call has the number of the one before.
 //! - A reader without a device costs nothing: the step knows it from the recipients that it reads anyway.
 
