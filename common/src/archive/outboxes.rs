@@ -15,8 +15,16 @@ pub struct Outbox {
     pub head: OutboxSeq,
     /// The number of the author's newest record of route pull; 0 if there never was one.
     pub last_pull: PullSeq,
-    /// The newest of `records` that was not imported, 0 if all were. Nobody is told of the records after it.
-    pub live: OutboxSeq,
+    /// The numbers of those `records` that were imported, ascending.
+    pub imported: Vec<OutboxSeq>,
+}
+
+impl Outbox {
+    /// The newest of the records that was not imported, 0 if all were. Nobody is told of the records after it.
+    pub fn live(&self) -> OutboxSeq {
+        let mut newest_first = self.records.iter().rev().map(|record| record.seq);
+        newest_first.find(|seq| self.imported.binary_search(seq).is_err()).unwrap_or(0)
+    }
 }
 
 /// What a worker needs to push what is new of an author, read in one snapshot.

@@ -86,14 +86,14 @@ impl FanOut {
             let recipients = self.recipients((author, bucket), expected, &outbox.records).await?;
             let step = plan((author, bucket), expected, &outbox.records, recipients, self.step);
             failpoint::hit("step-decided");
-            self.note([&step].into_iter(), outbox.live).await?;
+            self.note([&step].into_iter(), &outbox.imported).await?;
             let (records, passed) = (step.records.clone(), (step.next.done - expected.done) as usize);
             match self.inboxes().advance(step).await? {
                 Advanced::Moved(inboxes) => {
                     failpoint::hit("step-answered");
                     // A step that brings pushed records may also pass by pulled records behind them.
                     let hot = hot(author, &outbox, &outbox.records[..passed]);
-                    let inboxes = if loud(&records, outbox.live) { inboxes } else { vec![] };
+                    let inboxes = if loud(&records, outbox.live()) { inboxes } else { vec![] };
                     return Ok(Step::Moved { growth: Growth { author, records, inboxes, traced: vec![] }, hot });
                 }
                 Advanced::Overtaken(_) | Advanced::Stale => {}
@@ -204,11 +204,11 @@ impl FanOut {
             share.truncate(self.step.recipients);
             steps.push(Advance { kept, ..plan((author, bucket), expected, ahead, share, self.step) });
         }
-        self.note(steps.iter(), outbox.live).await?;
-        let mut told = vec![];
+        self.note(steps.iter(), &outbox.imported).await?;
+        let (mut told, live) = (vec![], outbox.live());
         for (grown, done) in self.take_all(steps).await {
             reached.push(done);
-            told.extend(grown.filter(|growth| loud(&growth.records, outbox.live)));
+            told.extend(grown.filter(|growth| loud(&growth.records, live)));
         }
         Ok(Round { grown: told, hot, left: left(&reached, outbox.head) })
     }
@@ -237,10 +237,10 @@ impl FanOut {
     }
 
     /// Notes what these steps bring to readers who are away. This comes before the steps, because records of a step
-    /// that was taken are not read again after a crash.
-    async fn note(&self, steps: impl Iterator<Item = &Advance>, live: OutboxSeq) -> Result<()> {
+    /// that was taken are not read again after a crash. What was `imported` is not noted.
+    async fn note(&self, steps: impl Iterator<Item = &Advance>, imported: &[OutboxSeq]) -> Result<()> {
         match &self.noter {
-            Some(noter) => noter.note_steps(steps, live).await,
+            Some(noter) => noter.note_steps(steps, imported).await,
             None => Ok(()),
         }
     }
@@ -269,7 +269,8 @@ impl FanOut {
 
 /// The author, if some of `records` are pulled and are news, so that readers who are online must be told.
 fn hot(author: UserNo, outbox: &Outbox, records: &[Record]) -> Option<PullHead> {
-    let pulled_loudly = |record: &Record| record.route == Route::Pull && record.seq <= outbox.live;
+    let live = outbox.live();
+    let pulled_loudly = |record: &Record| record.route == Route::Pull && record.seq <= live;
     records.iter().any(pulled_loudly).then_some(PullHead { pull_seq: outbox.last_pull, author })
 }
 

@@ -57,10 +57,10 @@ impl Noter {
         Self { notices, sessions, debounce, lately: Mutex::default() }
     }
 
-    /// Notes what these steps bring, but for what this worker has noted lately. Asks nothing if nobody listens.
-    /// Cancelling loses nothing: a note may be repeated.
-    pub(crate) async fn note_steps(&self, steps: impl Iterator<Item = &Advance>, live: OutboxSeq) -> Result<()> {
-        let mut notes: Vec<Note> = steps.flat_map(|step| notes_of(step, live)).collect();
+    /// Notes what these steps bring, but for what was `imported`, and for what this worker has noted lately. Asks
+    /// nothing if nobody listens. Cancelling loses nothing: a note may be repeated.
+    pub(crate) async fn note_steps(&self, steps: impl Iterator<Item = &Advance>, imported: &[OutboxSeq]) -> Result<()> {
+        let mut notes: Vec<Note> = steps.flat_map(|step| notes_of(step, imported)).collect();
         if !notes.is_empty() {
             let lately = self.lately.lock();
             notes.retain(|note| !lately.has(note));
@@ -95,9 +95,10 @@ impl Noter {
     }
 }
 
-/// The notes for the recipients of a push step who listen. Records beyond `live` were imported, and are not noted.
-fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
-    let adds = new(None, &step.records, |record| (record.op, record.key.item)).filter(move |record| record.seq <= live);
+/// The notes for the recipients of a push step who listen. Records of the numbers `imported`, ascending, are not noted.
+fn notes_of(step: &Advance, imported: &[OutboxSeq]) -> impl Iterator<Item = Note> {
+    let adds = new(None, &step.records, |record| (record.op, record.key.item))
+        .filter(move |record| imported.binary_search(&record.seq).is_err());
     // Authors are not told of their own posts.
     let listening = step.recipients.iter().filter(|to| to.listens && to.reader != step.author);
     listening.filter_map(move |recipient| {
@@ -193,14 +194,14 @@ mod tests {
         let step = step(&[record(1, Op::Add), record(2, Op::Add), record(3, Op::Add), record(4, Op::Update)]);
         let note =
             |reader, count| Note { key: InboxKey { reader: UserNo(reader), feed: FeedId(2) }, item: ItemId(3), count };
-        assert_eq!(notes_of(&step, 4).collect::<Vec<_>>(), [note(1, 3), note(3, 1)]);
+        assert_eq!(notes_of(&step, &[]).collect::<Vec<_>>(), [note(1, 3), note(3, 1)]);
     }
 
     #[test]
     fn s11_a_move_to_another_rank_is_no_news() {
         let moved = |seq, op| Record { key: record(1, Op::Add).key, ..record(seq, op) };
         let step = step(&[moved(3, Op::Delete), moved(4, Op::Add), record(5, Op::Delete), record(6, Op::Add)]);
-        let told: Vec<_> = notes_of(&step, 9).map(|note| (note.item, note.count)).collect();
+        let told: Vec<_> = notes_of(&step, &[]).map(|note| (note.item, note.count)).collect();
         assert_eq!(told, [(ItemId(6), 1); 2]);
         let entries: Vec<Entry> = step.records[..2].iter().map(|of| Entry::of(of, UserNo(9), 0)).collect();
         let key = InboxKey::main(UserNo(1));
@@ -236,8 +237,8 @@ mod tests {
         let noter = Noter::new(stores.archive.clone(), stores.sessions.clone(), Duration::ZERO);
         let of = |author, seq| Advance { author: UserNo(author), ..step(&[record(seq, Op::Add)]) };
         for _ in 0..3 {
-            noter.note_steps([&of(9, 1)].into_iter(), 9).await.unwrap();
-            noter.note_steps([&of(8, 2)].into_iter(), 9).await.unwrap();
+            noter.note_steps([&of(9, 1)].into_iter(), &[]).await.unwrap();
+            noter.note_steps([&of(8, 2)].into_iter(), &[]).await.unwrap();
         }
         let due = stores.archive.take_due(Millis::MAX - 1, 0, 9).await.unwrap();
         assert_eq!(due.iter().map(|notice| (notice.item, notice.count)).collect::<Vec<_>>(), [(ItemId(2), 2)]);
@@ -267,7 +268,7 @@ mod tests {
     #[test]
     fn s10_nobody_is_told_of_what_it_has_published_or_sent_itself() {
         let own = Advance { author: UserNo(3), ..step(&[record(3, Op::Add)]) };
-        let told = |step: &Advance| notes_of(step, 9).map(|note| note.key.reader.0).collect::<Vec<_>>();
+        let told = |step: &Advance| notes_of(step, &[]).map(|note| note.key.reader.0).collect::<Vec<_>>();
         assert_eq!(told(&step(&own.records)), [1, 3]);
         assert_eq!(told(&own), [1]);
         let entry = |author| Entry::of(&own.records[0], UserNo(author), 0);
@@ -278,7 +279,9 @@ mod tests {
 
     #[test]
     fn nobody_is_told_of_edits_deletes_and_history() {
-        let step = step(&[record(5, Op::Update), record(6, Op::Delete), record(7, Op::Add)]);
-        assert_eq!(notes_of(&step, 6).count(), 0);
+        let step = step(&[record(5, Op::Update), record(6, Op::Delete), record(7, Op::Add), record(8, Op::Add)]);
+        assert_eq!(notes_of(&step, &[7, 8]).count(), 0);
+        let told = |imported: &[_]| notes_of(&step, imported).map(|note| (note.item.0, note.count)).next();
+        assert_eq!([told(&[7]), told(&[8])], [Some((8, 1)), Some((7, 1))], "imported before and after a live one");
     }
 }

@@ -65,7 +65,7 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
 
     let [ann, rea, rob, roy] = [1, 3, 4, 5].map(UserNo);
     let outbox = archive.outbox(ann, 0, 100).await.unwrap();
-    assert_eq!((outbox.records.len(), outbox.head, outbox.live), (5, 5, 0));
+    assert_eq!((outbox.records.len(), outbox.head, outbox.live()), (5, 5, 0));
     // After item 3 the two newest items were 2 and 3; after the delete of 2 they were 1 and 3.
     assert_eq!(adds(archive, rea, ann, 2).await, (vec![3, 4], true));
     assert_eq!(adds(archive, rob, ann, 2).await, (vec![1, 3, 4], true));
@@ -81,7 +81,8 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
     archive.write(vec![Write::Publish(post("ann", "now")), follow("ben", "ann")], NOW).await.unwrap();
     assert_eq!(archive.pull_heads(0, 10).await.unwrap().len(), 1, "what comes now is told");
     assert!(!archive.edge_state(InboxKey::main(UserNo(2)), ann, Cut::default(), 2).await.unwrap().quiet);
-    assert_eq!(archive.outbox(ann, 0, 100).await.unwrap().live, 6);
+    let outbox = archive.outbox(ann, 0, 100).await.unwrap();
+    assert_eq!((outbox.live(), outbox.imported), (6, vec![1, 2, 3, 4, 5]), "what stands before it was imported too");
 
     assert_eq!(archive.users(Some(ann), 2).await.unwrap(), [(UserNo(2), user("ben")), (rea, user("rea"))]);
     let held = archive.held(rea, None, 10).await.unwrap();
@@ -147,7 +148,8 @@ pub(super) async fn what_was_accepted_before_history_is_told_of_behind_it(archiv
         }
         let [ann, ben, rea] = [number(archive, &ann).await, number(archive, &ben).await, number(archive, &rea).await];
 
-        let live = async |after| archive.outbox(ann, after, 10).await.map(|outbox| (outbox.records.len(), outbox.live));
+        let live =
+            async |after| archive.outbox(ann, after, 10).await.map(|outbox| (outbox.records.len(), outbox.live()));
         assert_eq!((live(0).await.unwrap(), live(1).await.unwrap()), ((2, 1), (1, 0)));
         let heads = archive.pull_heads(before, 10).await.unwrap();
         assert_eq!(heads, [PullHead { pull_seq: before + 1, author: ben }]);

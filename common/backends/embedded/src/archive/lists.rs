@@ -13,14 +13,14 @@ use crate::view::{Read, View};
 
 pub(super) fn outbox(view: &View, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
     let range = (Excluded((author, after)), Included((author, OutboxSeq::MAX)));
-    let (mut records, mut live) = (vec![], 0);
+    let (mut records, mut imported) = (vec![], vec![]);
     for row in view.scan::<Records>(range).take(limit) {
         let ((_, seq), RecordRow { op, route, key, feed, history, .. }) = row?;
         records.push(Record { seq, op, route, feed, key });
-        live = if history { live } else { seq };
+        imported.extend(history.then_some(seq));
     }
     let AuthorRow { head, last_pull, .. } = view.get::<Authors>(&author)?.unwrap_or_default();
-    Ok(Outbox { records, head, last_pull, live })
+    Ok(Outbox { records, head, last_pull, imported })
 }
 
 /// A part of an author's followers: those whose number leaves the remainder `bucket` when divided by `buckets`.

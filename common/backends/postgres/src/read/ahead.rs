@@ -154,7 +154,7 @@ async fn read(connection: &mut PgConnection, asked: &[(Asked, Option<Arc<Kept>>)
                         records: vec![],
                         head: rows::count_of(head)?,
                         last_pull: rows::count_of(last_pull)?,
-                        live: 0,
+                        imported: vec![],
                     },
                     recipients: vec![],
                     kept: false,
@@ -171,7 +171,10 @@ async fn read(connection: &mut PgConnection, asked: &[(Asked, Option<Arc<Kept>>)
         }
     }
     // A union keeps no order by its terms.
-    found.iter_mut().flatten().for_each(|of| of.ahead.outbox.records.sort_unstable_by_key(|record| record.seq));
+    for Found { ahead, .. } in found.iter_mut().flatten() {
+        ahead.outbox.records.sort_unstable_by_key(|record| record.seq);
+        ahead.outbox.imported.sort_unstable();
+    }
     Ok(found)
 }
 

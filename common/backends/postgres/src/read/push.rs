@@ -53,7 +53,7 @@ pub(crate) async fn outbox(
         .await?;
     let (head, last_pull) = read.first().map_or((0, 0), |row| (row.0, row.1));
     let (head, last_pull) = (rows::count_of(head)?, rows::count_of(last_pull)?);
-    let mut outbox = Outbox { records: Vec::with_capacity(read.len()), head, last_pull, live: 0 };
+    let mut outbox = Outbox { records: Vec::with_capacity(read.len()), head, last_pull, imported: vec![] };
     for row in read {
         if let (_, _, Some(history), Some(seq), Some(op), Some(feed), Some(route), Some(rank), Some(item)) = row {
             add_record(&mut outbox, (seq, op, feed, route, rank, item), history)?;
@@ -71,9 +71,7 @@ pub(super) fn add_record(
     let (seq, op, feed) = (rows::count_of(seq)?, rows::op_of(op)?, rows::feed_of(feed)?);
     let (route, key) = (rows::route_of(route)?, rows::key_of(rank, item));
     outbox.records.push(Record { seq, op, route, feed, key });
-    if !history {
-        outbox.live = outbox.live.max(seq);
-    }
+    outbox.imported.extend(history.then_some(seq));
     Ok(())
 }
 
