@@ -17,13 +17,14 @@ use compact_str::CompactString;
 
 use super::notify::{edges_of, is_open, make};
 use super::plan::{Change, Draft};
-use super::rows::{ItemRow, Rows};
+use super::rows::{EdgeRow, ItemRow, Rows};
 use super::{Decision, Stop, all, edit};
 use crate::archive::{Refused, Write, Written};
 use crate::error::StoreError;
+use crate::graph::Shields;
 use crate::import::PastMember;
-use crate::notify::Notification;
 use crate::notify::lines::{ACTORS, Forming, Line, LineWrite, Member, Stands, Then};
+use crate::notify::{Notification, passes};
 use crate::{InboxKey, ItemId, UserNo};
 
 /// What [`gather`] gives: the lines that change, and the writes that it leaves to others.
@@ -191,10 +192,14 @@ impl<'r> Lines<'r> {
         let none = || Stop::Failed(StoreError::corrupt(format_args!("line {id} has members but no row")));
         let row = self.rows.line(id, self.newest)?.ok_or_else(none)?;
         let stands = self.item(id)?.map(|(_, item)| {
-            let ItemRow { feed, published_at, rank, .. } = *item;
-            Stands { feed, published_at, rank }
+            let ItemRow { author, feed, published_at, rank, .. } = *item;
+            Stands { author, feed, published_at, rank }
         });
-        let at = self.begin(Forming::stored(id, row, stands));
+        let edges = all(row.newest.iter().map(|member| self.rows.edge((row.line.reader, member.actor))))?;
+        let is_hidden = |edge: &Option<EdgeRow>| !passes(edge.map_or(Shields(0), |edge| edge.shields), true);
+        let hidden = row.newest.iter().zip(&edges).filter(|(_, edge)| is_hidden(edge));
+        let hidden = hidden.map(|(member, _)| member.actor).collect();
+        let at = self.begin(Forming::stored(id, row, stands, hidden));
         self.stored.insert(id, at);
         Ok(at)
     }
@@ -260,12 +265,11 @@ pub(super) fn import(draft: &mut Draft<'_, '_>, wanted: &PastMember) -> Decision
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{Door, EdgeRow, ReaderRow};
+    use super::super::rows::{Door, ReaderRow};
     use super::super::{Ask, Policy, announcements, decide};
     use super::*;
     use crate::announce::{Act, Announcement};
     use crate::archive::{Audience, Publish};
-    use crate::graph::Shields;
     use crate::notify::lines::LineRow;
     use crate::{Body, FeedId, Millis};
 
@@ -365,6 +369,22 @@ mod tests {
         let muted = EdgeRow { shields: Shields::MUTED, ..EdgeRow::default() };
         rows.edges.insert((ANN, UserNo(3)), Some(muted));
         assert_eq!(gathered(&rows, &[joins(UserNo(3))]), (vec![], 0));
+    }
+
+    #[test]
+    fn s6_a_line_that_changes_names_nobody_who_is_behind_a_shield_by_now() {
+        let mut rows = rows(None);
+        let told = |rows: &Rows| match gather(rows, &[joins(UserNo(3))]).unwrap().lines.remove(0).then {
+            Then::Replaced(_, publish) => publish.body.get().contains("user-2"),
+            other => panic!("{other:?}"),
+        };
+        assert!(told(&rows));
+        let blocked = EdgeRow { shields: Shields::BLOCKED_BY_READER, ..EdgeRow::default() };
+        rows.edges.insert((ANN, BOB), Some(blocked));
+        assert!(!told(&rows));
+        rows.edges.remove(&(ANN, BOB));
+        let Err(Stop::Needs(needs)) = gather(&rows, &[joins(UserNo(3))]) else { panic!("an edge is not loaded") };
+        assert_eq!(needs, [crate::accept::Need::Edge(ANN, BOB)]);
     }
 
     /// What other programs are told of a write at 80, with the rows of [`rows`].

@@ -9,7 +9,8 @@
 //! changes once. Everything here is pure; [`crate::accept::gather`] says which line a deed belongs to.
 //!
 //! Invariants:
-//! - The count of a line is the number of its members, and its item tells of the newest of them.
+//! - The count of a line is the number of its members, and its item tells of the newest of them. When the item changes,
+//!   it names those of the last [`ACTORS`] who are behind no shield by then; if all of them are, it names the last one.
 //! - A line whose last member has left has no item and no row.
 
 use compact_str::CompactString;
@@ -118,6 +119,7 @@ pub fn actor(told: &Body) -> Option<UserId> {
 /// The item of a line that lives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stands {
+    pub(crate) author: UserNo,
     pub(crate) feed: FeedId,
     pub(crate) published_at: Millis,
     pub(crate) rank: i64,
@@ -129,6 +131,8 @@ pub(crate) struct Forming {
     id: Option<ItemId>,
     line: Line,
     newest: Vec<Member>,
+    /// The actors of stored members who are behind a shield by now.
+    hidden: Vec<UserNo>,
     stands: Option<Stands>,
     /// The key of the member that the item tells of.
     head: Option<CompactString>,
@@ -141,15 +145,24 @@ impl Forming {
     /// A line that is to begin.
     pub(crate) fn new(reader: UserNo, group: CompactString, kind: CompactString, feed: FeedId) -> Self {
         let line = Line { reader, group, kind, item: ItemId(0), count: 0, next: 1 };
-        Self { id: None, line, newest: vec![], stands: None, head: None, feed, joined: vec![], left: vec![] }
+        let (newest, hidden, joined, left) = (vec![], vec![], vec![], vec![]);
+        Self { id: None, line, newest, hidden, stands: None, head: None, feed, joined, left }
     }
 
-    /// A stored line, and its item if that lives.
-    pub(crate) fn stored(id: ItemId, row: &LineRow, stands: Option<Stands>) -> Self {
+    /// A stored line, and its item if that lives. `hidden` are the actors of its members who are behind a shield.
+    pub(crate) fn stored(id: ItemId, row: &LineRow, stands: Option<Stands>, hidden: Vec<UserNo>) -> Self {
         let LineRow { line, newest } = row.clone();
-        let head = newest.first().map(|member| member.key.clone());
+        let is_head = |member: &&Member| stands.is_none_or(|item| item.author == member.actor);
+        let head = newest.iter().find(is_head).map(|member| member.key.clone());
         let feed = stands.map_or(FeedId::MAIN, |item| item.feed);
-        Self { id: Some(id), line, newest, stands, head, feed, joined: vec![], left: vec![] }
+        Self { id: Some(id), line, newest, hidden, stands, head, feed, joined: vec![], left: vec![] }
+    }
+
+    /// The members whose actors the item names, newest first.
+    fn named(&self) -> Vec<&Member> {
+        let newest = self.newest.iter().take(ACTORS);
+        let open: Vec<&Member> = newest.filter(|member| !self.hidden.contains(&member.actor)).collect();
+        if open.is_empty() { self.newest.first().into_iter().collect() } else { open }
     }
 
     /// The reader who sees how the line changes; nobody if the item of the line was deleted before.
@@ -183,7 +196,7 @@ impl Forming {
         if (self.joined.is_empty() && self.left.is_empty()) || (is_empty && self.id.is_none()) {
             return Ok(None);
         }
-        let then = match (self.stands, self.newest.first()) {
+        let then = match (self.stands, self.named().first().copied()) {
             (None, _) if self.id.is_some() => Then::Nothing,
             (_, _) if is_empty => Then::Gone,
             (_, None) => return Err(StoreError::corrupt("a line has members of which none was loaded")),
@@ -210,7 +223,7 @@ impl Forming {
     /// The body of the item: what its newest member tells, with the last actors and the count.
     fn body(&self, head: &Member) -> Result<Body, StoreError> {
         let mut actors: Vec<UserId> = vec![];
-        for member in self.newest.iter().take(ACTORS) {
+        for member in self.named() {
             let actor = named(member)?;
             if !actors.contains(&actor) {
                 actors.push(actor);
@@ -234,7 +247,7 @@ mod tests {
     use super::*;
 
     const ANN: UserNo = UserNo(1);
-    const STANDS: Stands = Stands { feed: FeedId(3), published_at: 70, rank: 71 };
+    const STANDS: Stands = Stands { author: UserNo(9), feed: FeedId(3), published_at: 70, rank: 71 };
 
     fn told(actor: &str) -> Body {
         Body::stored(format!("{{\"actor\":\"{actor}\",\"item\":\"7\"}}")).unwrap()
@@ -253,7 +266,7 @@ mod tests {
         let mut line = new();
         join(&mut line, names);
         let row = LineRow { line: Line { item: ItemId(50), ..line.line }, newest: line.newest };
-        Forming::stored(ItemId(40), &row, stands)
+        Forming::stored(ItemId(40), &row, stands, vec![])
     }
 
     /// What a replaced item says, and whether it keeps its place.
@@ -292,6 +305,42 @@ mod tests {
         let write = line.settle().unwrap().unwrap();
         let body = r#"{"actor":"cid","item":"7","actors":["cid","bob"],"count":2}"#;
         assert_eq!(replaced(&write), ("cid", body, true), "the item is that of the newest who is left");
+    }
+
+    /// A stored line of users 1 to 4, of whom 4 is the newest and the author of the item.
+    fn of_four(hidden: &[u32], author: u32) -> Forming {
+        let of = |seq: u64, name: &str| {
+            let (key, actor) = (format!("key-{name}").into(), UserNo(seq as u32));
+            Member { seq, key, actor, told: told(name) }
+        };
+        let newest = vec![of(4, "eve"), of(3, "dan"), of(2, "cid"), of(1, "bob")];
+        let line = Line { item: ItemId(50), count: 4, next: 5, ..new().line };
+        let stands = Some(Stands { author: UserNo(author), ..STANDS });
+        let hidden = hidden.iter().copied().map(UserNo).collect();
+        Forming::stored(ItemId(40), &LineRow { line, newest }, stands, hidden)
+    }
+
+    #[test]
+    fn s6_who_is_behind_a_shield_by_now_is_named_no_more_when_the_line_changes() {
+        let body = |actor: &str, actors: &str, count: u64| {
+            format!(r#"{{"actor":"{actor}","item":"7","actors":[{actors}],"count":{count}}}"#)
+        };
+        let mut line = of_four(&[2, 4], 4);
+        line.join("key-fay".into(), UserNo(5), told("fay"));
+        let write = line.settle().unwrap().unwrap();
+        assert_eq!(replaced(&write), ("fay", &*body("fay", r#""fay","dan""#, 5), false));
+        let mut line = of_four(&[4], 4);
+        line.leave(&"key-bob".into());
+        let write = line.settle().unwrap().unwrap();
+        assert_eq!(replaced(&write), ("dan", &*body("dan", r#""dan","cid""#, 3), true), "the author too");
+        let mut line = of_four(&[4], 3);
+        line.leave(&"key-bob".into());
+        let edited = Body::stored(body("dan", r#""dan","cid""#, 3)).unwrap();
+        assert_eq!(line.settle().unwrap().unwrap().then, Then::Edited(edited), "once");
+        let mut line = of_four(&[2, 3, 4], 4);
+        line.leave(&"key-bob".into());
+        let edited = Body::stored(body("eve", r#""eve""#, 3)).unwrap();
+        assert_eq!(line.settle().unwrap().unwrap().then, Then::Edited(edited), "there is nobody else");
     }
 
     #[test]

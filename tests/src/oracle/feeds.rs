@@ -31,7 +31,8 @@
 //! The author of an item is told of reactions to it, but not of its own ones, nor while a shield stands between the two
 //! that keeps what the other does from the author. Reactions to one item that are told are one line until the author
 //! has seen it; then the next one begins another line. A reaction that is taken back leaves a line that was not seen,
-//! and stays in one that was; given again, it is not told a second time while a line has it. A line that nobody is left
+//! and stays in one that was; given again, it is not told a second time while a line has it. A line that changes names
+//! nobody behind whom a shield stands by then, unless none of its last users is without one. A line that nobody is left
 //! in is gone. When an item is deleted, nobody can react to it any more, and its lines stay. To see is to see all
 //! notifications that there are: what a device has seen of less depends on what was delivered to it.
 //!
@@ -115,6 +116,8 @@ struct Told {
     item: Item,
     /// Who has reacted, the newest last.
     actors: Vec<User>,
+    /// Whom it has named since it changed, the newest first.
+    named: Vec<User>,
     /// When the last of them joined.
     joined: Moment,
     /// The time of that.
@@ -146,6 +149,13 @@ pub struct Oracle {
     reactions: BTreeSet<(Item, User)>,
     /// What each author is told of reactions.
     told: HashMap<User, Vec<Told>>,
+}
+
+/// Whom a line names that changes now, with the edges of its reader: those of its last users who are behind no shield.
+fn names(edges: &HashMap<User, Edge>, actors: &[User]) -> Vec<User> {
+    let is_open = |actor: &User| edges.get(actor).is_none_or(|edge| edge.shields.is_empty());
+    let open: Vec<User> = actors.iter().rev().take(ACTORS).copied().filter(is_open).collect();
+    if open.is_empty() { actors.last().copied().into_iter().collect() } else { open }
 }
 
 impl Oracle {
@@ -324,7 +334,7 @@ impl Oracle {
         told.sort_unstable_by_key(|line| Reverse(line.joined));
         let line = |told: &Told| Line {
             item: told.item,
-            actors: told.actors.iter().rev().take(ACTORS).copied().collect(),
+            actors: told.named.clone(),
             count: told.actors.len() as u64,
             at: told.at,
         };
@@ -378,6 +388,7 @@ impl Oracle {
         if author == user || !self.edge(author, user).shields.is_empty() {
             return;
         }
+        let edges = self.edges.get(&author).cloned().unwrap_or_default();
         let told = self.told.entry(author).or_default();
         if told.iter().any(|line| line.item == item && line.actors.contains(&user)) {
             return;
@@ -385,17 +396,24 @@ impl Oracle {
         match told.iter_mut().find(|line| line.item == item && !line.seen) {
             Some(line) => {
                 line.actors.push(user);
+                line.named = names(&edges, &line.actors);
                 (line.joined, line.at) = (self.now, self.time);
             }
-            None => told.push(Told { item, actors: vec![user], joined: self.now, at: self.time, seen: false }),
+            None => {
+                let (actors, named) = (vec![user], vec![user]);
+                told.push(Told { item, actors, named, joined: self.now, at: self.time, seen: false });
+            }
         }
     }
 
     /// A user has taken a reaction back.
     fn part(&mut self, author: User, item: Item, user: User) {
+        let edges = self.edges.get(&author).cloned().unwrap_or_default();
         let told = self.told.entry(author).or_default();
-        let of_item = told.iter_mut().filter(|line| line.item == item && !line.seen);
-        of_item.for_each(|line| line.actors.retain(|actor| *actor != user));
+        for line in told.iter_mut().filter(|line| line.item == item && !line.seen && line.actors.contains(&user)) {
+            line.actors.retain(|actor| *actor != user);
+            line.named = names(&edges, &line.actors);
+        }
         told.retain(|line| !line.actors.is_empty());
     }
 

@@ -295,6 +295,7 @@ async fn lines(stores: &dyn Stores) {
     lines::s6_a_line_that_was_seen_is_closed(open("lines-seen").await).await;
     lines::s6_who_takes_a_deed_back_leaves_the_line(open("lines-left").await).await;
     lines::s6_nothing_joins_a_line_through_a_shield_or_twice(open("lines-shielded").await).await;
+    lines::s6_a_line_that_changes_names_nobody_who_is_behind_a_shield_by_now(open("lines-behind").await).await;
     lines::s6_one_call_changes_a_line_once(open("lines-call").await).await;
     lines::s6_a_line_that_was_deleted_is_begun_anew(open("lines-deleted").await).await;
     lines::s6_other_sorts_of_deeds_are_grouped_too(open("lines-sorts").await).await;

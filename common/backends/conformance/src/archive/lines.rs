@@ -153,6 +153,24 @@ pub(super) async fn s6_nothing_joins_a_line_through_a_shield_or_twice(archive: A
     assert_eq!(told(archive, ann).await.len(), 1);
 }
 
+pub(super) async fn s6_a_line_that_changes_names_nobody_who_is_behind_a_shield_by_now(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let (item, ann, [bob, cid, dan], _) = world(archive, ["bob", "cid", "dan"]).await;
+    for (who, at) in [(bob, 0), (cid, 1)] {
+        react_at(archive, item, who, true, NOW + at).await;
+    }
+    write(archive, shield("ann", Shield::Block, "cid", true)).await.unwrap();
+    assert_eq!(only(archive, ann).await.body.get(), likes(item, 2, &["cid", "bob"]), "what was told stays");
+    react_at(archive, item, dan, true, NOW + 2).await;
+    assert_eq!(only(archive, ann).await.body.get(), likes(item, 3, &["dan", "bob"]), "all are counted");
+    react_at(archive, item, dan, false, NOW + 3).await;
+    let line = only(archive, ann).await;
+    assert_eq!((line.body.get(), line.author_no), (&*likes(item, 2, &["bob"]), bob));
+    write(archive, shield("ann", Shield::Block, "cid", false)).await.unwrap();
+    react_at(archive, item, dan, true, NOW + 4).await;
+    assert_eq!(only(archive, ann).await.body.get(), likes(item, 3, &["dan", "cid", "bob"]));
+}
+
 pub(super) async fn s6_one_call_changes_a_line_once(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let (item, ann, [bob], _) = world(archive, ["bob"]).await;

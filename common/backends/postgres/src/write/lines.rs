@@ -166,6 +166,12 @@ pub(super) fn told(rows: &Rows) -> Told {
     Told { items: lines().map(|row| row.line.item).collect(), keys }
 }
 
+/// The edges from the readers of loaded lines to the actors of the loaded members.
+pub(super) fn edges(rows: &Rows) -> BTreeSet<(UserNo, UserNo)> {
+    let of_row = |row: &LineRow| row.newest.iter().map(|member| (row.line.reader, member.actor)).collect::<Vec<_>>();
+    rows.lines.values().flatten().flat_map(of_row).collect()
+}
+
 /// The lines that a call changes, as they are then, and how their members change.
 #[derive(Debug, Default)]
 pub(super) struct Changed<'a> {

@@ -133,6 +133,7 @@ pub(super) async fn all(
     }
     if !members.is_empty() || !groups.is_empty() {
         lines::load(connection, &mut batch.rows, &members, &groups, &lines).await?;
+        load_members(connection, batch).await?;
     }
     let told = lines::told(&batch.rows);
     ids.extend(told.items);
@@ -174,6 +175,7 @@ pub(super) async fn notifications(
         load_edges(connection, batch, &concerned.pairs).await?;
     }
     lines::load(connection, &mut batch.rows, &concerned.keys, &concerned.groups, &BTreeSet::new()).await?;
+    load_members(connection, batch).await?;
     let told = lines::told(&batch.rows);
     let keys: Vec<&str> = concerned.keys.iter().chain(&told.keys).map(CompactString::as_str).collect();
     batch.rows.foreign_ids.extend(keys.iter().map(|key| ((*key).into(), None)));
@@ -283,6 +285,14 @@ async fn load_edges(
         batch.rows.edges.insert((rows::user_of(reader)?, rows::user_of(author)?), Some(row));
     }
     Ok(())
+}
+
+/// Loads the edges of the readers of loaded lines to the actors of their members: a line that changes names nobody who
+/// is behind a shield.
+async fn load_members(connection: &mut PgConnection, batch: &mut Batch<'_>) -> sqlx::Result<()> {
+    let mut edges = lines::edges(&batch.rows);
+    edges.retain(|edge| !batch.rows.edges.contains_key(edge));
+    if edges.is_empty() { Ok(()) } else { load_edges(connection, batch, &edges).await }
 }
 
 /// Loads what was seen, of the feeds of the living items with these keys and of the items of lines, by the readers to
