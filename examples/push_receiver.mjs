@@ -193,7 +193,8 @@ export function platforms(env = process.env, print = console.log) {
 
 /** Tells a device of a notification, once also if calls come twice or at the same time. Answers whether it is gone. */
 function tellOnce(notification, device, told, tell) {
-  const key = `${notification.id} ${device.device}`;
+  // A device that is gone may come again with the same id, by another token.
+  const key = `${notification.id} ${device.device} ${device.push_token}`;
   if (!told.has(key)) {
     const telling = Promise.resolve().then(() => tell[device.platform]?.(notification, device));
     told.set(key, telling);

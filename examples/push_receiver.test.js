@@ -73,6 +73,18 @@ test("what could not be told is told by the next call", async () => {
   assert.deepEqual(await take({ notifications: [notification()] }, told, { fcm: () => true }), { gone: [{ user: "bob", device: "phone" }] });
 });
 
+test("a device that is gone and comes again by another token is told with the same id", async () => {
+  const [told, asked] = [new Map(), []];
+  const tell = { fcm: async (sent, { push_token }) => (asked.push(push_token), push_token === "t1") };
+  const [first, second] = ["t1", "t2"].map((push_token) => {
+    return { ...notification(), devices: [{ device: "phone", platform: "fcm", push_token }] };
+  });
+  const gone = { gone: [{ user: "bob", device: "phone" }] };
+  assert.deepEqual(await take({ notifications: [first] }, told, tell), gone);
+  assert.deepEqual(await take({ notifications: [second] }, told, tell), { gone: [] });
+  assert.deepEqual(asked, ["t1", "t2"]);
+});
+
 test("a call that is repeated tells only the devices that were not told", async () => {
   const [told, asked] = [new Map(), []];
   const devices = ["phone", "tablet"].map((device) => ({ device, platform: "fcm", push_token: device }));
