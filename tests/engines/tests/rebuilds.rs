@@ -1,6 +1,7 @@
 //! A rebuild ends whatever arrives meanwhile, over a real PostgreSQL and a real Redis.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use feedgate_common::accept::Policy;
 use feedgate_common::archive::Epochs;
@@ -11,6 +12,8 @@ use feedgate_redis::{Link, RedisInboxes, Timeouts};
 use feedgate_tests::arrivals::{a_rebuild_ends_while_all_sorts_arrive, a_rebuild_ends_while_posts_arrive};
 use tokio::runtime::Builder;
 
+/// No call fails because the machine is slow.
+const PATIENT: Timeouts = Timeouts { connect: Duration::from_secs(300), call: Duration::from_secs(300) };
 const BUCKETS: u16 = 1;
 
 fn in_a_cluster(database: &str, arrive: fn(&Arc<dyn Archive>, &Arc<dyn Inboxes>)) {
@@ -21,7 +24,7 @@ fn in_a_cluster(database: &str, arrive: fn(&Arc<dyn Archive>, &Arc<dyn Inboxes>)
     let options = Options { max_connections: 4, buckets: BUCKETS, policy, ..Options::default() };
     let archive = runtime.block_on(PostgresArchive::connect(&postgres, options)).expect("PostgreSQL answers");
     let archive: Arc<dyn Archive> = Arc::new(archive);
-    let link = runtime.block_on(Link::connect(&redis.url(), Timeouts::default())).expect("Redis answers");
+    let link = runtime.block_on(Link::connect(&redis.url(), PATIENT)).expect("Redis answers");
     let epochs: Arc<dyn Epochs> = archive.clone();
     let inboxes = runtime.block_on(RedisInboxes::open(link, epochs, BUCKETS)).expect("Redis answers");
     arrive(&archive, &(Arc::new(inboxes) as Arc<dyn Inboxes>));

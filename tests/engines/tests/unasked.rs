@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use feedgate_common::accept::Policy;
 use feedgate_common::archive::{Event, Events, Names, Publish, Write, Writes};
@@ -15,6 +16,8 @@ use feedgate_redis::{Link, RedisInboxes, Timeouts};
 use feedgate_timeline::FanOut;
 use feedgate_timeline::fanout::{Left, Round};
 
+/// No call fails because the machine is slow.
+const PATIENT: Timeouts = Timeouts { connect: Duration::from_secs(300), call: Duration::from_secs(300) };
 const BUCKETS: u16 = 16;
 const READERS: usize = 12;
 const NOW: Millis = 1_800_000_000_000;
@@ -35,7 +38,7 @@ impl Town {
         let (postgres, redis) = (Postgres::shared().database(database), Redis::start());
         let options = Options { max_connections: 4, buckets: BUCKETS, policy: Policy::default(), ..Options::default() };
         let archive = Arc::new(PostgresArchive::connect(&postgres, options).await.unwrap());
-        let link = Link::connect(&redis.url(), Timeouts::default()).await.unwrap();
+        let link = Link::connect(&redis.url(), PATIENT).await.unwrap();
         let inboxes = RedisInboxes::open(link, archive.clone(), BUCKETS).await.unwrap();
         let feeds = Arc::new(Feeds::new(archive.clone() as Arc<dyn Archive>, Arc::new(inboxes), DEFAULT_BACKFILL));
         let names: Vec<_> = (0..READERS).map(|n| format!("reader{n}").parse().unwrap()).collect();

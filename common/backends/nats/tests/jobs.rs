@@ -76,7 +76,9 @@ async fn a_put_that_its_caller_soon_gives_up_says_nothing_about_the_server() {
 #[tokio::test]
 async fn two_workers_share_the_jobs_and_each_gets_its_own() {
     let server = Nats::start();
-    let workers = [jobs(&server, &Settings::default()).await, jobs(&server, &Settings::default()).await];
+    // So long, because a job comes again if this process stands still.
+    let settings = Settings { ack_wait: 10 * SOON, ..Settings::default() };
+    let workers = [jobs(&server, &settings).await, jobs(&server, &settings).await];
     workers[0].put(&(1..=100).map(fan_out).collect::<Vec<_>>()).await.unwrap();
     let mut got = vec![];
     for _ in 0..50 {
@@ -96,6 +98,7 @@ async fn i18_all_workers_together_have_no_more_in_flight_than_allowed() {
     let [one, two] = [jobs(&server, &settings).await, jobs(&server, &settings).await];
     one.put(&(1..=5).map(fan_out).collect::<Vec<_>>()).await.unwrap();
     let held = [take(&one).await, take(&one).await, take(&two).await];
+    assert_eq!(one.pending().await.unwrap(), 5);
     let short = Duration::from_millis(200);
     assert!(gets_nothing_for(&one, short).await && gets_nothing_for(&two, short).await, "three are in flight");
     two.ack(held[2].id).await.unwrap();

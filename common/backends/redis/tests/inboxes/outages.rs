@@ -19,8 +19,14 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Over a link that does not wait long.
 async fn open_hasty(url: &str) -> Arc<dyn Inboxes> {
-    let link = Link::connect(url, Timeouts { call: PATIENCE, ..Timeouts::default() }).await.unwrap();
-    Arc::new(RedisInboxes::open(link, EPOCHS.clone(), BUCKETS).await.unwrap())
+    // A busy machine may need several tries to open it.
+    loop {
+        let timeouts = Timeouts { call: PATIENCE, ..Timeouts::default() };
+        let Ok(link) = Link::connect(url, timeouts).await else { continue };
+        if let Ok(store) = RedisInboxes::open(link, EPOCHS.clone(), BUCKETS).await {
+            return Arc::new(store);
+        }
+    }
 }
 
 async fn is_back(store: &dyn Inboxes) {
