@@ -25,8 +25,7 @@ use crate::net::frame_heads::{BAD_GATEWAY, FrameHeads};
 use crate::net::link::Link;
 use crate::net::maybe_tls::MaybeTls;
 
-/// The bytes of the reader's buffer: room for a pong or an `ack`. A larger frame stretches the buffer while the frame is
-/// read.
+/// The bytes of the reader's buffer: room for a pong or an `ack`. A larger frame stretches the buffer while it is read.
 pub(crate) const READ_BUFFER: usize = 256;
 
 /// What was received from the peer.
