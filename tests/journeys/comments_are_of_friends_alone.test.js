@@ -121,6 +121,15 @@ test("s3: who watches a post gets the comments that a page would show", async (t
   for (const { frames } of Object.values(screens)) assert.ok(!frames.some(({ counts }) => counts && "comments" in counts));
 });
 
+test("s4: who watches a post is told to look again when one like takes the place of another", async (t) => {
+  const { server, id } = await start(t);
+  await server.call("PUT", `/v1/items/${id}/reactions/like/dan`);
+  const { frames } = await watch(t, server, "bob", id);
+  const like = (op, user) => ({ op, item: id, kind: "like", user });
+  await server.call("POST", "/v1/reactions/batch", { ops: [like("add", "cid"), like("remove", "dan")] });
+  await until("bob is told", () => frames.some(({ op }) => op === "changed"));
+});
+
 test("s3: an answer is told to a friend, and to nobody who does not see it", async (t) => {
   const { server, id } = await start(t);
   const { id: of } = await say(server, id, "bob", "of bob");

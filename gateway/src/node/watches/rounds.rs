@@ -185,9 +185,10 @@ fn settle(
     found: &Found,
 ) -> Vec<Arc<Watcher>> {
     // All JSON is made before the lock is taken: it is the lock of all watches, and comments may be long.
-    let counts = match found.visible {
-        Visible::All => Data::Counts { counts: Counts(&state.around), version: state.version },
-        Visible::Mutual => Data::Changed { version: state.version },
+    let (counts, changed) = match found.visible {
+        Visible::All => (Data::Counts { counts: Counts(&state.around), version: state.version }, false),
+        // Each user has other counts, and may see a change that the counts of all do not show.
+        Visible::Mutual => (Data::Changed { version: state.version }, work.other),
     };
     let counts = counts.json();
     let comments: Vec<Option<News>> = work.comments.keys().map(|comment| news((id, *comment), owner, found)).collect();
@@ -205,7 +206,7 @@ fn settle(
             None => told.miss(),
         }
     }
-    if settled.counts {
+    if settled.counts || changed {
         told.counts(News::new(counts, Readers::ALL));
     }
     if told.last() == before {

@@ -45,6 +45,8 @@ pub(super) struct Work {
     pub(super) comments: BTreeMap<ItemId, i64>,
     /// Whether more comments have changed than are told.
     pub(super) too_many: bool,
+    /// Whether something else than a comment has changed.
+    pub(super) other: bool,
 }
 
 /// What is to be told after a read.
@@ -75,9 +77,12 @@ impl Watched {
     /// Notes that something has changed: a comment, or something else.
     pub(super) fn note(&mut self, comment: Option<(ItemId, Talked)>) {
         self.noted = true;
-        let Some((comment, talked)) = comment else { return };
+        let Some((comment, talked)) = comment else {
+            self.work.other = true;
+            return;
+        };
         if self.work.too_many || (self.work.comments.len() >= KEPT_MAX && !self.work.comments.contains_key(&comment)) {
-            self.work = Work { comments: BTreeMap::new(), too_many: true };
+            self.work = Work { comments: BTreeMap::new(), too_many: true, ..self.work };
             return;
         }
         *self.work.comments.entry(comment).or_default() += match talked {
@@ -125,6 +130,7 @@ impl Watched {
     /// Makes the read due again, since it has failed.
     pub(super) fn failed(&mut self, work: Work) {
         self.noted = true;
+        self.work.other |= work.other;
         self.work.too_many |= work.too_many || self.work.comments.len() + work.comments.len() > KEPT_MAX;
         if self.work.too_many {
             self.work.comments.clear();
@@ -268,7 +274,7 @@ mod tests {
         (0..=KEPT_MAX as u64).for_each(|id| watched.note(made(id)));
         watched.note(made(1));
         let work = watched.begin(2000).unwrap();
-        assert_eq!(work, Work { comments: BTreeMap::new(), too_many: true });
+        assert_eq!(work, Work { too_many: true, ..Work::default() });
         let settled = watched.settle(2000, &work, state(KEPT_MAX as u64 + 1));
         assert_eq!(settled, Settled { counts: true, missed: true });
         watched.failed(work);
