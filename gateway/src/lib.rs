@@ -145,9 +145,10 @@ impl Gateway {
         Self { ports, console, verifier, access }
     }
 
-    /// From now on these limits, times and keys hold, while every session goes on. `keys` replace all but those that a
-    /// signer publishes. Settings that a gateway takes only when it is made must be unchanged; the program lists them
-    /// with its other settings.
+    /// From now on these limits, times and keys hold, while every session of a device goes on. `keys` replace all but
+    /// those that a signer publishes. If an API key goes, all sessions of the console end: the key may have opened
+    /// them. Settings that a gateway takes only when it is made must be unchanged; the program lists them with its
+    /// other settings.
     ///
     /// # Errors
     /// All wrong settings, as [`Settings::problems`] says them; then nothing has changed.
@@ -157,7 +158,11 @@ impl Gateway {
             return Err(problems.join("; "));
         }
         let proxies = settings.proxies()?;
+        let is_one_withdrawn = !keys.keep_api_keys_of(&self.verifier.keys());
         self.verifier.replace(keys);
+        if is_one_withdrawn {
+            self.console.end_all();
+        }
         self.access.allow(&settings);
         self.ports.replace_settings(settings, proxies);
         Ok(())

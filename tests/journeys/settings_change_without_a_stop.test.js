@@ -196,9 +196,15 @@ test("keys of backends and of signers come and go, and no session ends with them
   await appendFile(secrets("api_keys"), "shop read\n");
   assert.match(await reload(server, "", REFUSED), /api_keys, line 2: a key is NAME ROLES/);
   assert.equal(await read(server, key), 200, "a file that is wrong takes no key away");
+  const [gateway] = server.gateways;
+  const { ticket } = await gateway.call("POST", "/v1/console/ticket");
+  const { key: session } = await gateway.call("POST", "/v1/console/session", undefined, { token: ticket });
+  const opens = async () => (await gateway.request("GET", "/v1/stats", undefined, { token: session })).status;
+  assert.equal(await opens(), 200);
   await rm(secrets("api_keys"));
   await reload(server, "");
   assert.equal(await read(server, key), 401);
+  assert.equal(await opens(), 401, "the key that goes may have opened it");
   await lives();
 
   const own = "a secret of more than thirty-two bytes";

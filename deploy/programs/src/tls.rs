@@ -27,8 +27,8 @@ pub(crate) struct Files {
     tls: Tls,
 }
 
-/// The values by which a changed file is noticed; `None` if there is no such file.
-type Stamp = Option<(u64, u64, i64, i64)>;
+/// The values by which a changed file is noticed, its rights too; `None` if there is no such file.
+type Stamp = Option<(u64, u64, [i64; 4])>;
 
 impl Files {
     /// Opens the files. Fails with the names of the files if one of them is not right.
@@ -93,7 +93,7 @@ impl PortFiles {
     fn stamps(&self) -> Vec<Stamp> {
         let stamp = |path: &Path| {
             let file = fs::metadata(path).ok()?;
-            Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
+            Some((file.ino(), file.len(), [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()]))
         };
         [&self.certificate, &self.key].into_iter().chain(&self.client_ca).map(|path| stamp(path)).collect()
     }

@@ -63,6 +63,12 @@ impl Console {
         Ok(Opened { key, expires_at })
     }
 
+    /// Ends all sessions, and makes all tickets useless.
+    pub(crate) fn end_all(&self) {
+        self.tickets.lock().0.clear();
+        self.sessions.lock().0.clear();
+    }
+
     /// Whether this is the key of a session that lasts.
     pub(crate) fn is_key(&self, key: &str) -> bool {
         self.sessions.lock().has(key, clock::now())

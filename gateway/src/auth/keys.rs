@@ -117,6 +117,11 @@ impl Keys {
         self
     }
 
+    /// Whether each API key of `before` is one of these keys too, with the same roles.
+    pub(crate) fn keep_api_keys_of(&self, before: &Self) -> bool {
+        before.api_keys.iter().all(|key| self.api_keys.contains(key))
+    }
+
     /// Accepts only tokens whose `aud` names `audience`; any token if `audience` is empty.
     pub fn for_audience(mut self, audience: &str) -> Self {
         self.rules.audience = (!audience.is_empty()).then(|| audience.into());

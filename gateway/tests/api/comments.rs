@@ -251,6 +251,28 @@ async fn s3_a_reader_comments_as_itself_on_what_it_sees_and_changes_its_own() {
 }
 
 #[tokio::test]
+async fn s3_who_does_not_see_an_item_learns_nothing_of_it_or_its_comments() {
+    let (server, _dir, path) = start().await;
+    server.follow("dan", "eve").await;
+    let id = say(&server, &path, "bob", "one").await;
+    for user in ["dan", "never"] {
+        for (method, body) in [("PATCH", Some(r#"{"body":"x"}"#)), ("DELETE", None)] {
+            let ask = async |comments: &str, comment: &str| {
+                let what = format!("{method} {comments}/{comment}");
+                let item = comments.split('/').nth(3).unwrap();
+                as_reader(&server, user, &what, body).await.expect(404).text.replace(item, "N")
+            };
+            let none = ask("/v1/items/5/comments", "7").await;
+            assert!(none.contains("there is no item N"), "{none}");
+            for (comments, comment) in [(&*path, &*id), (&path, "7"), (&format!("/v1/items/{id}/comments"), &id)] {
+                assert_eq!(ask(comments, comment).await, none, "{user}: {method} {comments}/{comment}");
+            }
+        }
+    }
+    server.close().await;
+}
+
+#[tokio::test]
 async fn s3_a_comment_is_deleted_only_in_the_version_that_if_match_names() {
     let (server, _dir, path) = start().await;
     let one = format!("{path}/{}", say(&server, &path, "bob", "one").await);

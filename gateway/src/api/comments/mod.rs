@@ -345,12 +345,14 @@ async fn who_asks(
 ) -> Result<(ItemId, Option<UserNo>), Problem> {
     let item = resolve(archive, which).await?;
     match (reader, number_of(archive, reader).await?) {
+        (Some(_), None) if !sees(reader, archive, item).await? => Err(missing(which)),
         (Some(_), None) => Err(Uncommented::NoSuchComment(id).into()),
         (_, by) => Ok((item, by)),
     }
 }
 
-/// Changes a comment. If the comment belongs to another user, only a caller who sees it is told that it exists.
+/// Changes a comment. A caller who does not see the item is told that there is none, unless the comment is its own. If
+/// the comment belongs to another user, only a caller who sees it is told that it exists.
 async fn carry_out(
     feeds: &Feeds,
     writer: &Writer,
@@ -362,7 +364,11 @@ async fn carry_out(
     let (item, archive) = (change.item(), feeds.archive());
     match write(archive, writer, change).await? {
         Ok(_) => Ok(()),
-        Err(Uncommented::NotOwn(_)) if !sees(reader, &**archive, item).await? => Err(missing(which)),
+        Err(Uncommented::NotOwn(_) | Uncommented::NoSuchComment(_) | Uncommented::IsComment(_))
+            if !sees(reader, &**archive, item).await? =>
+        {
+            Err(missing(which))
+        }
         Err(Uncommented::NotOwn(_))
             if archive.comment_of(item, id, feeds.onlooker(Viewer::User(by))).await?.is_none() =>
         {

@@ -21,7 +21,8 @@ pub(super) fn nearest_first(told_by: ClientAddress, headers: &HeaderMap) -> impl
         ClientAddress::Connection | ClientAddress::ProxyProtocol => (None, address),
     };
     let lines = name.into_iter().flat_map(|name| headers.get_all(name).into_iter().rev());
-    lines.flat_map(|line| line.to_str().unwrap_or("not text").rsplit(',')).map(read)
+    let elements = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+    elements.map(move |element| str::from_utf8(element).ok().and_then(read))
 }
 
 /// The address that `for=` names in an element of the header `Forwarded`.

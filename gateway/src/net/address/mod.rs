@@ -200,6 +200,10 @@ mod tests {
         assert_eq!(forwarded_for(&["1.1.1.1", "198.51.100.7:4711", "10.0.0.2"]), key("198.51.100.7"));
         assert_eq!(forwarded_for(&["1.1.1.1, nonsense, 10.0.0.2"]), key("10.0.0.2"));
         assert_eq!(forwarded_for(&["nonsense"]), key("127.0.0.1"));
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-for", HeaderValue::from_bytes(b"\xff, 198.51.100.7").unwrap());
+        let found = hops::nearest_first(ClientAddress::XForwardedFor, &headers).collect::<Vec<_>>();
+        assert_eq!(found, [Some(ip("198.51.100.7")), None], "a byte of the client hides no hop");
         assert_eq!(forwarded_for(&["10.0.0.3, 10.0.0.2"]), Client(None), "all of them are ours");
         assert_eq!(forwarded_for(&[]), Client(None));
     }

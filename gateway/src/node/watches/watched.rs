@@ -207,7 +207,7 @@ mod tests {
     fn s4_what_is_noted_after_a_while_is_read_at_once_and_without_a_note_there_is_a_look() {
         let mut watched = watched(0);
         watched.note(None);
-        assert_eq!(watched.begin(1200), Some(Work::default()));
+        assert_eq!(watched.begin(1200), Some(Work { other: true, ..Work::default() }));
         assert_eq!(watched.begin(1200 + LOOK_MS - 1), None);
         assert_eq!(watched.begin(1200 + LOOK_MS), Some(Work::default()), "in case nobody could tell");
         watched.note(None);
