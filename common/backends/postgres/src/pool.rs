@@ -230,9 +230,14 @@ impl Pool {
 
     async fn connect(&self) -> Result<PgConnection> {
         let connecting = async {
-            let mut connection = self.options.connect().await?;
-            let is_standby = sqlx::query_scalar(IS_STANDBY).fetch_one(&mut connection).await?;
-            Ok((connection, is_standby))
+            loop {
+                let mut connection = self.options.connect().await?;
+                match sqlx::query_scalar(IS_STANDBY).fetch_one(&mut connection).await {
+                    // The server has ended this connection. Whether it is still there, the next one shows.
+                    Err(error) if fault::is_lost(&error) => {}
+                    answer => return Ok((connection, answer?)),
+                }
+            }
         };
         match timeout(ACQUIRE, connecting).await {
             Ok(Ok((_, true))) => Err(StoreError::misconfigured(fault::STANDBY)),
