@@ -12,7 +12,7 @@
 //!   nothing.
 //! - A stored position only moves forward within an epoch, and to a greater epoch (I10). Those of a device in its feeds
 //!   know nothing of each other, but are forgotten together, with the device.
-//! - A node costs one write per renewal of its lease, however many sessions it holds.
+//! - A renewal of a node's lease costs a fixed number of writes, however many sessions the node holds.
 
 use std::time::Duration;
 

@@ -134,8 +134,8 @@ impl FanOut {
         }
     }
 
-    /// Those of the items that are lines of notifications, and those that are gone by now. A backend may replace an
-    /// item of its own by another one of the same rank, which is news.
+    /// Gives the items that tell nothing new although they were just added: a line of notifications that was made anew,
+    /// and an item that is gone by now. An item of a backend is news, also if it takes the rank of a deleted one.
     async fn made_anew(&self, items: Vec<ItemId>) -> Result<HashSet<ItemId>> {
         if items.is_empty() {
             return Ok(HashSet::new());

@@ -192,8 +192,9 @@ impl Feeds {
         self.unread_of(key, &adds, end, (Seen::of_log(seen, log.head), acked)).await
     }
 
-    /// Those of the living `adds` of a log that are unread, in their order. `end`: the last key that the feed shows, if
-    /// it has such an end. If more than [`UNREAD_MAX`] are unread, the oldest may be left out.
+    /// Gives the items of a log that are unread, in the order of the log. `adds` are the living adds of the log. `end`
+    /// is the last key that the feed shows, if a cap ends the feed. If more than [`UNREAD_MAX`] are unread, the oldest
+    /// may be left out.
     async fn unread_of(
         &self,
         key: InboxKey,

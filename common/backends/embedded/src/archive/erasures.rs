@@ -222,10 +222,7 @@ fn foreign_ids(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces
     walk::<ForeignIds>(
         view.scan::<ForeignIds>((from, Unbounded)),
         |key| Mark(key.clone()),
-        |key, item| {
-            let gone = is_gone(view.get::<Items>(&item)?, user);
-            Ok(gone.then(|| Trace::ForeignId(key.clone())))
-        },
+        |key, item| Ok(is_gone(view, &item, user)?.then(|| Trace::ForeignId(key.clone()))),
     )
 }
 
@@ -281,7 +278,7 @@ fn of_audiences(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Trace
         view.scan::<Audiences>((from, Unbounded)),
         |item| Mark::of([item.0, 0, 0]),
         |item, AudienceRow(readers)| {
-            if is_gone(view.get::<Items>(item)?, user) {
+            if is_gone(view, item, user)? {
                 return Ok(Some(Trace::OwnAudience(*item)));
             }
             Ok(readers.binary_search(&user).is_ok().then_some(Trace::Audience(*item)))
@@ -289,9 +286,14 @@ fn of_audiences(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Trace
     )
 }
 
-/// Whether this is the row of a deleted item of the user.
-fn is_gone(row: Option<tables::ItemRow>, user: UserNo) -> bool {
-    row.is_some_and(|row| row.author == user && row.life == Life::Gone)
+/// Whether this is a deleted item of the user.
+fn is_gone(view: &impl Read, item: &ItemId, user: UserNo) -> Result<bool> {
+    Ok(gone(view, item, user)?.is_some())
+}
+
+/// The row of this item, if it is a deleted one of the user.
+fn gone(view: &impl Read, item: &ItemId, user: UserNo) -> Result<Option<tables::ItemRow>> {
+    Ok(view.get::<Items>(item)?.filter(|row| row.author == user && row.life == Life::Gone))
 }
 
 fn scrub(tx: &mut Tx<'_>, user: UserNo, remains: &Remains) -> Result<()> {
@@ -299,19 +301,17 @@ fn scrub(tx: &mut Tx<'_>, user: UserNo, remains: &Remains) -> Result<()> {
         audiences::leave(tx, *item, user)?;
     }
     for id in &remains.items {
-        let Some(row) = tx.get::<Items>(id)? else { continue };
-        if row.author == user && row.life == Life::Gone {
-            tx.put::<Items>(id, &tables::ItemRow { fingerprint: [0; 16], ..row });
-        }
+        let Some(row) = gone(tx, id, user)? else { continue };
+        tx.put::<Items>(id, &tables::ItemRow { fingerprint: [0; 16], ..row });
     }
     for id in &remains.own_audiences {
-        if is_gone(tx.get::<Items>(id)?, user) {
+        if is_gone(tx, id, user)? {
             tx.remove::<Audiences>(id);
         }
     }
     for key in &remains.foreign_ids {
         let Some(item) = tx.get::<ForeignIds>(key)? else { continue };
-        if is_gone(tx.get::<Items>(&item)?, user) {
+        if is_gone(tx, &item, user)? {
             tx.remove::<ForeignIds>(key);
         }
     }

@@ -88,7 +88,7 @@ impl Default for Spans {
 /// | a device's first position in a named feed | 48 B by `MEMORY USAGE` |
 /// | a claim | 17 µs of the server's time: 60,000 claims/s of a core |
 /// | `nodes` of 1000 readers of a bucket, all online | 400 µs of the server's time |
-/// | a renewal | one write; a read of each bucket's life, some 20 µs; a stretch of the sweep |
+/// | a renewal | one write, in a cluster four; a read of each bucket's life, some 20 µs; a stretch of the sweep |
 ///
 /// This test prints the numbers, and fails if the bytes are more: `cargo test -p feedgate-redis --test sessions
 /// a_session_and_a_device_cost_what_is_documented -- --nocapture`.

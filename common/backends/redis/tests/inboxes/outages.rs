@@ -7,6 +7,7 @@ use feedgate_common::inboxes::Read;
 use feedgate_common::{Inboxes, Progress, StoreError};
 use feedgate_conformance::inboxes::InboxesExt as _;
 use feedgate_redis::{Link, RedisInboxes, Timeouts};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio::time::timeout;
 
@@ -19,14 +20,17 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Over a link that does not wait long.
 async fn open_hasty(url: &str) -> Arc<dyn Inboxes> {
-    // A busy machine may need several tries to open it.
-    loop {
+    let opened = Mutex::new(None);
+    until("it is opened, which a busy machine may need several tries for", async || {
         let timeouts = Timeouts { call: PATIENCE, ..Timeouts::default() };
-        let Ok(link) = Link::connect(url, timeouts).await else { continue };
-        if let Ok(store) = RedisInboxes::open(link, EPOCHS.clone(), BUCKETS).await {
-            return Arc::new(store);
-        }
-    }
+        let Ok(link) = Link::connect(url, timeouts).await else { return false };
+        let store = RedisInboxes::open(link, EPOCHS.clone(), BUCKETS).await.ok();
+        let is_open = store.is_some();
+        *opened.lock() = store;
+        is_open
+    })
+    .await;
+    Arc::new(opened.into_inner().unwrap())
 }
 
 async fn is_back(store: &dyn Inboxes) {
